@@ -1,0 +1,46 @@
+# Every target does its own set-up on a fresh machine; nothing is installed a second time.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help check test test-slow bench build clean
+
+help:  ## what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
+
+check: $(VENV)/.every-extra  ## lint, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: $(VENV)/.every-extra  ## the default suite, with coverage
+	$(BIN)/pytest -m "not slow" --cov --cov-report=term --cov-fail-under=95
+
+test-slow: $(VENV)/.every-extra  ## the tests that take longer
+	$(BIN)/pytest -m slow
+
+bench: $(VENV)/.every-extra  ## side-by-side measurements; each prints a table of ratios
+	$(BIN)/python benchmarks/metric.py
+
+build: $(VENV)/.every-extra  ## the wheel, installed into a clean environment and imported there
+	rm -rf dist build/clean
+	$(BIN)/python -m build --wheel --outdir dist
+	$(PYTHON) -m venv build/clean
+	build/clean/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	build/clean/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
+	cd build && clean/bin/python -c "import lookdown; print('lookdown', lookdown.__version__, 'imports from', lookdown.__file__)"
+	rm -rf build/clean
+
+clean:  ## drop the environment and what was built
+	rm -rf $(VENV) dist build
+
+# torch goes in alone and first: a range resolved before it would draw gigabytes of CUDA packages.
+$(VENV)/.torch: constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) torch
+	touch $@
+
+$(VENV)/.every-extra: $(VENV)/.torch pyproject.toml
+	$(PIP) --editable '.[cli,bench,dev]'
+	touch $@

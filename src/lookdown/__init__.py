@@ -1,0 +1,42 @@
+"""Find every object like this one in overhead imagery, at a false-alarm rate you choose."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lookdown.errors import LookdownError
+    from lookdown.metrics import Cosine, Euclidean, GaussianLikelihoodRatio, PairMoments, load_metric
+
+__all__ = [
+    "Cosine",
+    "Euclidean",
+    "GaussianLikelihoodRatio",
+    "LookdownError",
+    "PairMoments",
+    "__version__",
+    "load_metric",
+]
+__version__ = version("lookdown")
+
+# Where each public name lives; imported on first use, since scikit-learn and torch take seconds and `--help` may not.
+_HOMES = {
+    "Cosine": "lookdown.metrics",
+    "Euclidean": "lookdown.metrics",
+    "GaussianLikelihoodRatio": "lookdown.metrics",
+    "LookdownError": "lookdown.errors",
+    "PairMoments": "lookdown.metrics",
+    "load_metric": "lookdown.metrics",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lookdown' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

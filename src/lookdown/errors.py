@@ -1,0 +1,54 @@
+"""Every error and warning a user can meet; each message says what to do next."""
+
+from __future__ import annotations
+
+__all__ = [
+    "InputError",
+    "LookdownError",
+    "LowRankWarning",
+    "MissingExtraError",
+    "NotCalibratedError",
+    "NotFittedError",
+    "StoredMetricError",
+    "UncalibratedWarning",
+    "UnsupportedOperationError",
+]
+
+
+class LookdownError(Exception):
+    """Base of all errors that lookdown raises on purpose."""
+
+
+class InputError(LookdownError, ValueError):
+    """Arrays, labels or arguments that cannot be used; the message names the row or the argument."""
+
+
+class NotFittedError(LookdownError, ValueError, AttributeError):
+    """A metric is asked for an answer before `fit`."""
+
+
+class NotCalibratedError(LookdownError, ValueError):
+    """A decision needs `calibrate` on held-out data first."""
+
+
+class UnsupportedOperationError(LookdownError, TypeError):
+    """A metric is asked for something that its settings rule out; the message names the setting."""
+
+
+class StoredMetricError(LookdownError, ValueError):
+    """A metric on disk that cannot be written or read; the message names the file."""
+
+
+class MissingExtraError(LookdownError, ImportError):
+    """A part of lookdown needs packages that are not installed."""
+
+    def __init__(self, part: str, extra: str) -> None:
+        super().__init__(f"{part} needs packages that are not installed; run: pip install 'lookdown[{extra}]'")
+
+
+class LowRankWarning(UserWarning):
+    """A metric compares embeddings in fewer than half of their dimensions."""
+
+
+class UncalibratedWarning(UserWarning):
+    """A rate or probability comes from the model's own law, not from held-out data."""

@@ -1,0 +1,105 @@
+"""What a user meets before any mathematics: installation, the command, errors, licences."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from lookdown import errors
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def requirements() -> set[str]:
+    """Names of everything that the project asks for, extras included."""
+    lines = [*PROJECT["dependencies"], *(line for extra in PROJECT["optional-dependencies"].values() for line in extra)]
+    return {re.split(r"[<>=!~\[ ]", line)[0].lower() for line in lines}
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=120, cwd="/")
+
+
+def test_the_constraints_pin_every_requirement_and_torch_first() -> None:
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and line[0] != "#"]
+    pins = dict(line.split("==") for line in lines)
+    assert lines[0] == "torch==2.13.0"
+    assert requirements() <= {name.lower() for name in pins}
+
+
+def test_every_requirement_has_its_terms_written_down() -> None:
+    page = (ROOT / "docs" / "licences.md").read_text().lower()
+    assert not [name for name in requirements() if f"| {name} |" not in page]
+
+
+def test_the_core_is_light() -> None:
+    core = {re.split(r"[<>=]", line)[0] for line in PROJECT["dependencies"]}
+    assert core == {"numpy", "scipy", "scikit-learn", "torch", "safetensors"}
+
+
+def test_the_module_runs_and_says_its_version() -> None:
+    assert run("-m", "lookdown", "--version").stdout.startswith(f"lookdown {PROJECT['version']}")
+    shown = run("-m", "lookdown", "doctor")
+    assert shown.returncode == 0
+    assert "scikit-learn" in shown.stdout
+
+
+def test_help_comes_before_anything_heavy_is_imported() -> None:
+    code = (
+        "import sys, lookdown.cli; heavy = {'torch', 'sklearn', 'scipy', 'numpy'} & set(sys.modules);"
+        "assert not heavy, heavy"
+    )
+    assert run("-c", code).stderr == ""
+
+
+def test_a_missing_extra_is_one_sentence_with_the_remedy() -> None:
+    code = "import sys; sys.modules['typer'] = None; from lookdown.__main__ import main; main()"
+    shown = run("-c", code)
+    assert shown.returncode == 1
+    assert shown.stderr == (
+        "lookdown: the command line needs packages that are not installed; run: pip install 'lookdown[cli]'\n"
+    )
+
+
+def test_another_missing_module_is_not_hidden() -> None:
+    code = "import sys; sys.modules['lookdown.cli'] = None; from lookdown.__main__ import main; main()"
+    assert "ModuleNotFoundError" in run("-c", code).stderr
+
+
+def test_errors_a_user_can_meet_have_one_root() -> None:
+    found = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if not issubclass(kind, Warning)]
+    assert len(found) > 5
+    assert all(issubclass(kind, errors.LookdownError) for kind in found)
+    assert set(errors.__all__) == {name for name, _ in inspect.getmembers(errors, inspect.isclass)}
+
+
+def test_a_lookdown_error_is_told_in_one_line_and_others_are_not_swallowed() -> None:
+    code = (
+        "import lookdown.cli, lookdown.errors as e\n"
+        "def fail(**_): raise e.InputError('row 3 of boxes.csv has no path; add one')\n"
+        "lookdown.cli.app = fail\n"
+        "from lookdown.__main__ import main; main()"
+    )
+    assert run("-c", code).stderr == "lookdown: row 3 of boxes.csv has no path; add one\n"
+
+
+def test_the_make_file_offers_what_the_guide_names() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    named = set(re.findall(r"`make ([a-z-]+)`", (ROOT / "CONTRIBUTING.md").read_text()))
+    assert {"check", "test", "test-slow", "bench", "build"} <= named <= targets
+
+
+@pytest.mark.parametrize("page", ["README.md", *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/*.md"))])
+def test_code_in_the_documentation_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    scope: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, page, "exec"), scope)
