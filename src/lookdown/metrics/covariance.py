@@ -1,0 +1,71 @@
+"""Covariance matrices that can be inverted, and the spectrum of their difference."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookdown.errors import InputError
+
+__all__ = ["Inverse", "inverse", "oas_shrinkage", "shrink", "signed_factors"]
+
+Array = NDArray[np.float64]
+
+
+def oas_shrinkage(covariance: Array, samples: float) -> float:
+    """Return the oracle-approximating shrinkage (Chen, Wiesel, Eldar and Hero 2010, eq. 23).
+
+    `samples` counts independent vectors (chips less the means taken off), not pairs: pairs share chips, and counting
+    them would switch shrinkage off where it is needed most.
+    """
+    d = len(covariance)
+    trace_of_square = float(np.square(covariance).sum())
+    square_of_trace = float(np.trace(covariance)) ** 2
+    numerator = (1 - 2 / d) * trace_of_square + square_of_trace
+    denominator = (samples + 1 - 2 / d) * (trace_of_square - square_of_trace / d)
+    return 1.0 if denominator <= numerator else numerator / denominator
+
+
+def shrink(covariance: Array, amount: float) -> Array:
+    """Blend with the sphere of the same trace: `(1 - amount) S + amount trace(S)/d I`."""
+    d = len(covariance)
+    return (1 - amount) * covariance + amount * float(np.trace(covariance)) / d * np.eye(d)
+
+
+class Inverse(NamedTuple):
+    """The inverse of a covariance and the logarithm of its determinant."""
+
+    matrix: Array
+    logdet: float
+
+
+def inverse(covariance: Array, name: str) -> Inverse:
+    """Invert a covariance through its spectrum; one that is singular to rounding is refused by name."""
+    values, vectors = np.linalg.eigh(_symmetric(covariance))
+    if not values[0] > values[-1] * len(values) * np.finfo(np.float64).eps:
+        raise InputError(
+            f"the covariance of {name} differences is singular (smallest eigenvalue {values[0]:.3g}, largest "
+            f"{values[-1]:.3g}): there are too few samples, constant columns or only identical samples; use "
+            "shrinkage='auto' or a number above 0, and more than one distinct sample a class"
+        )
+    return Inverse((vectors / values) @ vectors.T, float(np.log(values).sum()))
+
+
+def signed_factors(matrix: Array) -> tuple[Array, Array]:
+    """Return `P` (d, p) and `N` (d, n) with `matrix = P P' - N N'`; directions that are null to rounding are dropped.
+
+    Columns come by falling weight, the entry of largest size in each being positive, so that two machines agree.
+    """
+    values, vectors = np.linalg.eigh(_symmetric(matrix))
+    values, vectors = values[::-1], vectors[:, ::-1]
+    largest = np.abs(vectors).argmax(axis=0)
+    vectors = vectors * np.sign(vectors[largest, np.arange(len(values))])
+    null = np.abs(values).max(initial=0.0) * len(values) * np.finfo(np.float64).eps
+    factors = vectors * np.sqrt(np.abs(values))
+    return np.ascontiguousarray(factors[:, values > null]), np.ascontiguousarray(factors[:, values < -null])
+
+
+def _symmetric(matrix: Array) -> Array:
+    return (matrix + matrix.T) / 2

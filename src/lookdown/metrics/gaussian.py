@@ -1,0 +1,202 @@
+"""The Gaussian likelihood ratio: is a difference more likely between two of a kind or between two kinds?"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lookdown.errors import InputError, LowRankWarning, UnsupportedOperationError
+from lookdown.metrics.covariance import inverse, oas_shrinkage, shrink, signed_factors
+from lookdown.metrics.estimate import Method
+from lookdown.metrics.inputs import Embeddings, unit
+from lookdown.metrics.metric import Hypothesis, L2Metric
+from lookdown.metrics.pair_moments import PairMoments, Weighting
+from lookdown.metrics.pairwise import half_squared_distances, paired_differences
+from lookdown.metrics.quadratic_form import QuadraticForm
+
+__all__ = ["GaussianLikelihoodRatio"]
+
+Array = NDArray[np.float64]
+
+
+class GaussianLikelihoodRatio(L2Metric):
+    """score(x, y) = log p(x - y | same) - log p(x - y | different), both zero-mean Gaussians over all training pairs.
+
+    With S1 and S0 the covariances of same and different differences, shrunk, and M = S1^-1 - S0^-1, that is
+    offset_ - (x - y)' M (x - y) / 2 with offset_ = (log|S0| - log|S1|) / 2.
+
+    shrinkage: how far each covariance is moved to a sphere of the same trace, 0 to 1; `auto` is OAS, from the number
+        of chips rather than of pairs.
+    indefinite: directions in which same pairs spread wider than different ones make M indefinite. `clip` drops them,
+        so that the score is a distance that any L2 engine can search, and no longer the exact ratio; thresholds refer
+        to the clipped score. `keep` is the exact ratio; it has no `transform`, but `augment_query` and
+        `augment_gallery` turn it into an inner product.
+    normalize: put embeddings on the unit sphere first.
+    weighting: `pairs` counts every pair once; `classes` counts every class and every pair of classes alike.
+
+    Learnt: `matrix_` (d, d), `factor_` (d, r) with matrix_ = factor_ @ factor_.T (`clip` only), `offset_`, `rank_`,
+    `shrinkage_` (same, different), `same_covariance_` and `different_covariance_` (as estimated, not shrunk),
+    `mean_`.
+    """
+
+    def __init__(
+        self,
+        shrinkage: float | Literal["auto"] = "auto",
+        indefinite: Literal["clip", "keep"] = "clip",
+        normalize: bool = True,
+        weighting: Weighting = "pairs",
+    ) -> None:
+        self.shrinkage = shrinkage
+        self.indefinite = indefinite
+        self.normalize = normalize
+        self.weighting = weighting
+
+    @property
+    def is_euclidean(self) -> bool:
+        """Whether `transform` leads to a space where L2 distance ranks as `score` does."""
+        return self.indefinite == "clip"
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Estimate the metric from every pair of labelled embeddings."""
+        return self.fit_moments(PairMoments.of(X, y, normalize=self.normalize))  # type: ignore[arg-type]
+
+    def fit_moments(self, moments: PairMoments) -> Self:
+        """Estimate the metric from moments gathered elsewhere: in batches, over shards, on several machines."""
+        self._check_parameters()
+        if moments.normalize != self.normalize:
+            raise InputError(
+                f"the moments were taken with normalize={moments.normalize}, the metric has normalize="
+                f"{self.normalize}; gather them with PairMoments.of(X, y, normalize={self.normalize})"
+            )
+        if self.normalize and moments.dim == 1:
+            raise InputError("X has 1 feature(s), of which the unit sphere leaves the sign only; use normalize=False")
+        same, different = moments.covariances(self.weighting)
+        _refuse_identical(same, different, moments.mean)
+        free = (moments.samples - len(moments.classes), moments.samples - 1)
+        self.shrinkage_ = tuple(
+            oas_shrinkage(covariance, count) if self.shrinkage == "auto" else float(self.shrinkage)
+            for covariance, count in zip((same, different), free, strict=True)
+        )
+        near = inverse(shrink(same, self.shrinkage_[0]), "same")
+        far = inverse(shrink(different, self.shrinkage_[1]), "different")
+        self._begin(moments.dim)
+        self.same_covariance_, self.different_covariance_ = same, different
+        self.mean_ = moments.mean
+        self.offset_ = (far.logdet - near.logdet) / 2
+        self._set_matrix(near.matrix - far.matrix)
+        if self.rank_ < moments.dim / 2:
+            warnings.warn(
+                f"the metric compares embeddings in {self.rank_} of {moments.dim} dimensions, so kinds of objects that "
+                f"differ elsewhere look the same to it; with {len(moments.classes)} classes, more of them, or "
+                "indefinite='keep', may help",
+                LowRankWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def transform(self, X: ArrayLike) -> Embeddings:
+        """Map to the space where plain L2 distance ranks as `score` does: factor_' x, or factor_' x/|x|."""
+        embeddings = self._prepare(X)
+        if self.indefinite == "keep":
+            raise UnsupportedOperationError(
+                "with indefinite='keep' the ratio is not a distance, so there is no space to transform to; use "
+                "indefinite='clip', or augment_query and augment_gallery with an inner-product engine"
+            )
+        return embeddings @ self._positive.astype(embeddings.dtype, copy=False)
+
+    def score(self, queries: ArrayLike, gallery: ArrayLike) -> Embeddings:
+        """Return (queries, gallery) log-likelihood ratios."""
+        a, b = self._prepare(queries, "queries"), self._prepare(gallery, "gallery")
+        scores = self.offset_ - self._form(a, b, self._positive)
+        if self._negative.shape[1]:
+            scores += self._form(a, b, self._negative)
+        return scores
+
+    def score_pairs(self, first: ArrayLike, second: ArrayLike) -> Embeddings:
+        """Return the log-likelihood ratio of each row of `first` and the same row of `second`."""
+        gaps = paired_differences(self._prepare(first, "first"), self._prepare(second, "second"))
+        return np.asarray(self.offset_ - np.einsum("ij,ij->i", gaps @ self.matrix_.astype(gaps.dtype), gaps) / 2)
+
+    def augment_query(self, X: ArrayLike) -> Embeddings:
+        """Return (n, d + 2) vectors whose inner products with `augment_gallery` vectors are the scores, exactly."""
+        x = self._prepare(X) - self.mean_
+        own = self.offset_ - np.einsum("ij,ij->i", x @ self.matrix_, x) / 2
+        return np.column_stack([x, np.ones(len(x)), own])
+
+    def augment_gallery(self, X: ArrayLike) -> Embeddings:
+        """Return (n, d + 2) vectors for an inner-product engine; see `augment_query`."""
+        x = self._prepare(X) - self.mean_
+        mapped = x @ self.matrix_
+        return np.column_stack([mapped, -np.einsum("ij,ij->i", mapped, x) / 2, np.ones(len(x))])
+
+    def _prepare(self, X: ArrayLike, name: str = "X") -> Embeddings:
+        embeddings = self._embeddings(X, name)
+        return unit(embeddings, name) if self.normalize else embeddings
+
+    @staticmethod
+    def _form(a: Embeddings, b: Embeddings, factor: Array) -> Embeddings:
+        return half_squared_distances(a @ factor.astype(a.dtype, copy=False), b @ factor.astype(b.dtype, copy=False))
+
+    def _set_matrix(self, matrix: Array) -> None:
+        positive, negative = signed_factors(matrix)
+        self._set_factors(positive, negative[:, :0] if self.indefinite == "clip" else negative)
+
+    def _set_factors(self, positive: Array, negative: Array) -> None:
+        self._positive, self._negative = positive, negative
+        if self.indefinite == "clip":
+            self.factor_ = positive
+        self.rank_ = self._positive.shape[1] + self._negative.shape[1]
+        self.matrix_ = self._positive @ self._positive.T - self._negative @ self._negative.T
+
+    def _law(self, hypothesis: Hypothesis) -> _GaussianScoreLaw:
+        covariance = self.same_covariance_ if hypothesis == "same" else self.different_covariance_
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(values.clip(min=0))
+        return _GaussianScoreLaw(self.offset_, QuadraticForm(np.linalg.eigvalsh(root.T @ self.matrix_ @ root)))
+
+    def _state(self) -> dict[str, Any]:
+        names = ("same_covariance_", "different_covariance_", "mean_", "shrinkage_")
+        learnt = {name: getattr(self, name) for name in names}
+        return {**super()._state(), **learnt, "positive": self._positive, "negative": self._negative}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._set_factors(state.pop("positive"), state.pop("negative"))
+        super()._restore({**state, "shrinkage_": tuple(state["shrinkage_"])})
+
+    def _check_parameters(self) -> None:
+        if self.shrinkage != "auto" and not (
+            isinstance(self.shrinkage, int | float | np.number) and 0 <= self.shrinkage <= 1
+        ):
+            raise InputError(f"shrinkage must be 'auto' or a number from 0 to 1, got {self.shrinkage!r}")
+        if self.indefinite not in ("clip", "keep"):
+            raise InputError(f"indefinite must be 'clip' or 'keep', got {self.indefinite!r}")
+
+
+def _refuse_identical(same: Array, different: Array, mean: Array) -> None:
+    """Refuse a spread that is nothing but rounding; shrinkage would turn it into a confident metric."""
+    if np.trace(different) <= 1e-28 * (mean @ mean):
+        raise InputError("all samples are identical to rounding, so nothing can be learnt; check the embedder")
+    if np.trace(same) <= 1e-20 * np.trace(different):
+        raise InputError(
+            "the samples of each class are identical to rounding, so there is no same difference to learn from; "
+            "give distinct chips of an object, not copies of one"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _GaussianScoreLaw:
+    """offset - Q / 2 with Q a quadratic form of a zero-mean Gaussian difference."""
+
+    offset: float
+    form: QuadraticForm
+    method: Method = "analytic"
+
+    def exceedance(self, score: float) -> float:
+        return self.form.cdf(2 * (self.offset - score))
+
+    def threshold(self, rate: float) -> float:
+        return self.offset - self.form.quantile(rate) / 2

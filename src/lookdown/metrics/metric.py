@@ -1,0 +1,250 @@
+"""What every metric can do: score pairs, decide at a false-alarm rate, be kept on disk."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any, Literal, Protocol, Self
+
+import numpy as np
+import sklearn.exceptions
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from lookdown import errors
+from lookdown.metrics.calibration import Calibration, measure
+from lookdown.metrics.estimate import Estimate, Method
+from lookdown.metrics.inputs import Embeddings, as_embeddings, as_flags, as_labels
+from lookdown.metrics.pairwise import half_squared_distances, paired_differences
+
+__all__ = ["Hypothesis", "L2Metric", "Metric", "ScoreLaw"]
+
+Hypothesis = Literal["same", "different"]
+
+
+class ScoreLaw(Protocol):
+    """How a score is distributed under one hypothesis, if the fitted model is right."""
+
+    @property
+    def method(self) -> Method:
+        """How the law is worked out."""
+
+    def exceedance(self, score: float) -> float:
+        """P(a pair scores at least this)."""
+
+    def threshold(self, rate: float) -> float:
+        """Return the score that a share `rate` of pairs reaches."""
+
+
+class Metric(BaseEstimator):
+    """A similarity of embeddings: `score` is higher for pairs that are more alike.
+
+    `calibrate` on held-out labelled chips turns scores into decisions: `threshold(rate)` is the score that different
+    pairs reach with that probability. The scikit-learn contract holds, but `score(queries, gallery)` compares
+    embeddings; it does not grade the estimator.
+    """
+
+    n_features_in_: int
+    calibration_: Calibration | None
+    _needs_labels = True
+
+    @property
+    def is_euclidean(self) -> bool:
+        """Whether `transform` leads to a space where L2 distance ranks as `score` does."""
+        return False
+
+    @abstractmethod
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Learn the metric from embeddings and labels."""
+
+    @abstractmethod
+    def score(self, queries: ArrayLike, gallery: ArrayLike) -> Embeddings:
+        """Return (queries, gallery) similarities, higher for more alike."""
+
+    @abstractmethod
+    def score_pairs(self, first: ArrayLike, second: ArrayLike) -> Embeddings:
+        """Return the similarity of each row of `first` to the same row of `second`."""
+
+    def calibrate(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        background: ArrayLike | None = None,
+        *,
+        seed: int = 0,
+    ) -> Self:
+        """Record what scores do on held-out chips, all pairs of them.
+
+        `groups` says which chips hang together (a scene, a place): intervals come from drawing groups again, or chips
+        where none are given. Rows marked in `background` show none of the objects: against an object they count as
+        different, their labels are not read. Use chips that the metric was not fitted on, and true labels: a
+        threshold from pseudo-labels means nothing.
+        """
+        embeddings = self._embeddings(X)
+        labels = as_labels(y, len(embeddings))
+        members = None if groups is None else as_labels(groups, len(embeddings), name="groups")
+        empty = as_flags(background, len(embeddings), name="background")
+        self.calibration_ = measure(self.score, embeddings, labels, members, empty, seed)
+        return self
+
+    def threshold(self, rate: float, method: Literal["auto", "empirical", "analytic"] = "auto") -> Estimate:
+        """Return the score that different pairs reach with probability `rate`: accept pairs that score as much.
+
+        `empirical` reads it off the calibration, `analytic` off the fitted model; `auto` takes the calibration if
+        there is one and else warns. An interval comes with the first kind only; `supported` is true where the
+        calibration saw at least 20 such pairs and 10 groups.
+        """
+        if not 0 < rate < 1:
+            raise errors.InputError(f"a false-alarm rate is between 0 and 1, both excluded; got {rate}")
+        calibration = self._calibration(method)
+        if calibration is not None:
+            return calibration.threshold(rate)
+        law = self._model_law("different", f"a threshold at a false-alarm rate of {rate:g}", method)
+        return Estimate.of_model(law.threshold(rate), law.method)
+
+    def false_alarm_rate(self, score: float, method: Literal["auto", "empirical", "analytic"] = "auto") -> Estimate:
+        """Return the probability that a different pair scores at least this."""
+        calibration = self._calibration(method)
+        if calibration is not None:
+            return calibration.false_alarm_rate(score)
+        law = self._model_law("different", "a false-alarm rate", method)
+        return Estimate.of_model(law.exceedance(float(score)), law.method)
+
+    def detection_rate(self, threshold: float, method: Literal["auto", "empirical", "analytic"] = "auto") -> Estimate:
+        """Return the probability that a same pair scores at least this."""
+        calibration = self._calibration(method)
+        if calibration is not None:
+            return calibration.detection_rate(threshold)
+        law = self._model_law("same", "a detection rate", method)
+        return Estimate.of_model(law.exceedance(float(threshold)), law.method)
+
+    def posterior(self, score: ArrayLike, prior: float) -> NDArray[np.float64]:
+        """Return the probability that pairs with these scores are the same, given how common same pairs are.
+
+        `prior` is the share of same pairs among all that are compared, one in a thousand, say, for a rare ship in a
+        large archive. It has no default: the answer hangs on it more than on anything else. A calibrated metric uses
+        the ratio of the two score distributions it has seen; otherwise the score itself is taken at its word as a
+        log-likelihood ratio, with a warning.
+        """
+        if not 0 < prior < 1:
+            raise errors.InputError(f"a prior is between 0 and 1, both excluded; got {prior}")
+        scores = np.asarray(score, dtype=np.float64)
+        calibration = self._calibration("auto")
+        if calibration is not None:
+            ratio = calibration.log_likelihood_ratio(scores)
+        else:
+            self._model_law("same", "a posterior", "auto")
+            ratio = scores
+        return np.asarray(expit(ratio + logit(prior)))
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the metric to a folder, as safetensors and JSON; `lookdown.load_metric` reads it back."""
+        from lookdown.metrics.storage import save_metric
+
+        self._require_fit()
+        save_metric(self, path, overwrite=overwrite)
+
+    def _law(self, hypothesis: Hypothesis) -> ScoreLaw | None:
+        """Return the model's own law of the score; a metric without a model has none."""
+        return None
+
+    def _state(self) -> dict[str, Any]:
+        """Return what `fit` learnt, as arrays and numbers, for storage."""
+        return {"n_features_in_": self.n_features_in_}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Take back what `_state` gave."""
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    def _begin(self, dim: int) -> None:
+        """Start a fit: the dimensions are known, and an earlier calibration no longer holds."""
+        self.n_features_in_ = dim
+        self.calibration_ = None
+
+    def _embeddings(self, X: ArrayLike, name: str = "X") -> Embeddings:
+        """Return embeddings that fit what the metric was fitted on."""
+        self._require_fit()
+        embeddings = as_embeddings(X, name=name)
+        if embeddings.shape[1] != self.n_features_in_:
+            raise errors.InputError(
+                f"{name} has {embeddings.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input; embed with the network that the metric was fitted on"
+            )
+        return embeddings
+
+    def _calibration(self, method: str) -> Calibration | None:
+        self._require_fit()
+        if method not in ("auto", "empirical", "analytic"):
+            raise errors.InputError(f"method must be 'auto', 'empirical' or 'analytic', got {method!r}")
+        if method == "empirical" and self.calibration_ is None:
+            raise errors.NotCalibratedError(
+                "there is no empirical answer before calibration; call calibrate(X, y) on held-out chips first"
+            )
+        return None if method == "analytic" else self.calibration_
+
+    def _model_law(self, hypothesis: Hypothesis, wanted: str, method: str) -> ScoreLaw:
+        law = self._law(hypothesis)
+        if law is None:
+            raise errors.NotCalibratedError(
+                f"{type(self).__name__} has no model of its scores, so {wanted} needs calibration; call "
+                "calibrate(X, y) on held-out chips first"
+            )
+        if method == "auto":
+            warnings.warn(
+                f"{wanted} is taken from the fitted model, which is off on real embeddings, often severalfold; call "
+                "calibrate(X, y) on held-out chips for one that can be relied on",
+                errors.UncalibratedWarning,
+                stacklevel=3,
+            )
+        return law
+
+    def _require_fit(self) -> None:
+        if not hasattr(self, "n_features_in_"):
+            raise _NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(X, y) first")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self._needs_labels
+        return tags
+
+
+class _NotFittedError(errors.NotFittedError, sklearn.exceptions.NotFittedError):
+    """Ours and scikit-learn's at once; it stands here because importing scikit-learn takes a second."""
+
+
+class L2Metric(TransformerMixin, Metric):
+    """A metric that is Euclidean after `transform`: score = offset_ - |transform(x) - transform(y)|^2 / 2.
+
+    So any engine that searches by L2 distance searches by this metric, given transformed vectors.
+    """
+
+    offset_: float
+
+    @property
+    def is_euclidean(self) -> bool:
+        """Whether `transform` leads to a space where L2 distance ranks as `score` does."""
+        return True
+
+    @abstractmethod
+    def transform(self, X: ArrayLike) -> Embeddings:
+        """Map embeddings to the space in which plain L2 distance ranks as `score` does."""
+
+    def score(self, queries: ArrayLike, gallery: ArrayLike) -> Embeddings:
+        """Return (queries, gallery) similarities, higher for more alike."""
+        return self.offset_ - half_squared_distances(self.transform(queries), self.transform(gallery))
+
+    def score_pairs(self, first: ArrayLike, second: ArrayLike) -> Embeddings:
+        """Return the similarity of each row of `first` to the same row of `second`."""
+        gaps = paired_differences(self.transform(first), self.transform(second))
+        return np.asarray(self.offset_ - np.einsum("ij,ij->i", gaps, gaps) / 2)
+
+    def distance(self, queries: ArrayLike, gallery: ArrayLike) -> Embeddings:
+        """Return (queries, gallery) distances, lower for more alike: L2 between transformed embeddings."""
+        return np.sqrt(2 * half_squared_distances(self.transform(queries), self.transform(gallery)))
+
+    def _state(self) -> dict[str, Any]:
+        return {**super()._state(), "offset_": self.offset_}

@@ -1,0 +1,232 @@
+"""Thresholds, rates and posteriors: what is asked for must be what happens."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio
+from lookdown.errors import InputError, NotCalibratedError, NotFittedError, UncalibratedWarning
+from lookdown.experiments.gaussian_world import GaussianWorld
+from lookdown.metrics import Metric, calibration
+
+Array = NDArray[np.float64]
+RATES = (1e-1, 1e-2, 1e-3)
+WORLD = GaussianWorld.random(8, gap=1.0)
+LARGE = WORLD.chips(3000, 2, np.random.default_rng(0))
+HELD_OUT = WORLD.chips(3000, 2, np.random.default_rng(1))
+
+
+def fresh_scores(metric: Metric, *, same: bool, count: int = 1_000_000) -> Array:
+    """Score a million independent pairs, each of classes never seen before."""
+    return np.asarray(metric.score_pairs(*WORLD.pairs(count, np.random.default_rng(2), same=same)))
+
+
+@pytest.mark.parametrize("indefinite", ["clip", "keep"])
+def test_realised_rates_on_a_million_fresh_pairs_are_within_ten_percent(indefinite: Any) -> None:
+    metric = GaussianLikelihoodRatio(indefinite=indefinite, normalize=False).fit(*LARGE).calibrate(*HELD_OUT)
+    different, same = fresh_scores(metric, same=False), fresh_scores(metric, same=True)
+    for rate in RATES:
+        for method in ("empirical", "analytic"):
+            threshold = metric.threshold(rate, method=method)
+            assert np.mean(different >= threshold) == pytest.approx(rate, rel=0.1), (rate, method)
+            detected = metric.detection_rate(threshold, method=method)
+            assert np.mean(same >= threshold) == pytest.approx(detected, abs=0.02)
+            assert metric.false_alarm_rate(threshold, method=method) == pytest.approx(rate, rel=1e-3)
+        assert metric.threshold(rate).method == "empirical"
+        assert metric.threshold(rate).supported
+        assert metric.threshold(rate).low < metric.threshold(rate) < metric.threshold(rate).high
+
+
+def naive_scores(metric: Metric, X: Array, y: Any, background: Any) -> tuple[Array, Array]:
+    """All pairs that have an object in them, one at a time."""
+    same: list[float] = []
+    different: list[float] = []
+    for i, j in combinations(range(len(X)), 2):
+        if background[i] and background[j]:
+            continue
+        alike = y[i] == y[j] and not background[i] and not background[j]
+        (same if alike else different).append(metric.score(X[i : i + 1], X[j : j + 1])[0, 0])
+    return np.array(same), np.array(different)
+
+
+def test_rates_are_counts_over_all_held_out_pairs_with_background_as_different(monkeypatch: Any) -> None:
+    monkeypatch.setattr(calibration, "_BLOCK_PAIRS", 500)  # several blocks
+    X, y = WORLD.chips(8, 9, np.random.default_rng(3))
+    background = np.arange(72) % 5 == 0
+    metric = GaussianLikelihoodRatio(normalize=False).fit(*LARGE).calibrate(X, y, background=background)
+    same, different = naive_scores(metric, X, y, background)
+    found = metric.calibration_
+    assert found is not None
+    assert (found.same_pairs, found.different_pairs, found.groups) == (len(same), len(different), 72)
+    for score in found.scores[::7]:
+        assert found.false_alarm_rate(score) == pytest.approx(np.mean(different >= score - 1e-9), abs=1e-12)
+        assert found.detection_rate(score) == pytest.approx(np.mean(same >= score - 1e-9), abs=1e-12)
+    for rate in (0.5, 0.1, 0.02):
+        assert np.mean(different >= metric.threshold(rate)) == pytest.approx(rate, abs=2 / len(different))
+    assert float(found.false_alarm_rate(different.max() + 1)) == 0
+    assert float(found.detection_rate(min(different.min(), same.min()) - 1)) == 1
+
+
+def test_a_selection_of_scores_places_the_knots_of_large_sets_as_well(monkeypatch: Any) -> None:
+    X, y = WORLD.chips(300, 2, np.random.default_rng(4))
+    metric = GaussianLikelihoodRatio(normalize=False).fit(*LARGE)
+    every = {rate: float(metric.calibrate(X, y).threshold(rate)) for rate in (0.3, 1e-2, 1e-3, 1e-4)}
+    monkeypatch.setattr(calibration, "_KEPT_SCORES", 20_000)
+    monkeypatch.setattr(calibration, "_KEPT_HIGHEST", 1_000)
+    for rate, threshold in every.items():
+        assert metric.calibrate(X, y).threshold(rate) == pytest.approx(threshold, abs=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("grouped", [False, True])
+def test_intervals_cover_the_truth_about_as_often_as_they_say(grouped: bool) -> None:
+    metric = GaussianLikelihoodRatio(normalize=False).fit(*LARGE)
+    truth = {rate: metric.threshold(rate, method="analytic") for rate in (1e-1, 1e-2)}
+    covered = dict.fromkeys(truth, 0)
+    for seed in range(100):
+        rng = np.random.default_rng(100 + seed)
+        X, y = WORLD.chips(60, 5, rng) if grouped else WORLD.chips(300, 1, rng)
+        X, y = np.r_[X, X[:1]], np.r_[y, y[:1]]  # one same pair, so that there is something to count
+        metric.calibrate(X, y, groups=y if grouped else None)
+        for rate in truth:
+            found = metric.threshold(rate)
+            covered[rate] += found.low <= truth[rate] <= found.high
+    assert all(count >= 85 for count in covered.values()), covered
+
+
+def test_groups_that_hang_together_widen_the_interval() -> None:
+    X, y = WORLD.chips(40, 10, np.random.default_rng(5))
+    metric = GaussianLikelihoodRatio(normalize=False).fit(*LARGE)
+    loose = metric.calibrate(X, y).threshold(0.01)
+    tied = metric.calibrate(X, y, groups=y).threshold(0.01)
+    assert loose == tied
+    assert tied.high - tied.low > 1.5 * (loose.high - loose.low)
+
+
+def test_support_needs_twenty_exceedances_and_ten_groups() -> None:
+    X, y = WORLD.chips(20, 5, np.random.default_rng(6))  # 4,750 different pairs
+    metric = GaussianLikelihoodRatio(normalize=False).fit(*LARGE).calibrate(X, y)
+    assert metric.threshold(20 / 4750).supported
+    assert not metric.threshold(19 / 4750).supported
+    assert not metric.threshold(1e-9).supported
+    assert metric.calibrate(X, y, groups=y % 10).threshold(0.1).supported
+    assert not metric.calibrate(X, y, groups=y % 9).threshold(0.1).supported
+
+
+def test_without_calibration_the_model_answers_with_a_warning_and_no_interval() -> None:
+    metric = GaussianLikelihoodRatio(normalize=False).fit(*LARGE)
+    with pytest.warns(UncalibratedWarning, match=r"threshold at a false-alarm rate of 0\.01.*calibrate"):
+        threshold = metric.threshold(0.01)
+    assert threshold.method == "analytic"
+    assert not threshold.supported
+    assert np.isnan([threshold.low, threshold.high]).all()
+    with pytest.warns(UncalibratedWarning, match="detection rate"):
+        detected = metric.detection_rate(threshold)
+    assert detected == pytest.approx(np.mean(fresh_scores(metric, same=True, count=100_000) >= threshold), abs=0.01)
+    with pytest.warns(UncalibratedWarning, match="false-alarm rate"):
+        assert metric.false_alarm_rate(threshold) == pytest.approx(0.01)
+    with pytest.warns(UncalibratedWarning, match="posterior"):
+        assert metric.posterior(0.0, prior=0.2) == pytest.approx(0.2)
+    with pytest.raises(NotCalibratedError, match="calibrate"):
+        metric.threshold(0.01, method="empirical")
+
+
+def test_the_analytic_law_counts_dead_dimensions_as_dead() -> None:
+    X, y = LARGE
+    rng = np.random.default_rng(7)
+    dead = np.c_[X, np.full((len(X), 4), 3.0)]
+    metric = GaussianLikelihoodRatio(normalize=False, shrinkage=0.01).fit(dead, y)
+    A, B = (np.c_[rows, np.full((200_000, 4), 3.0)] for rows in WORLD.pairs(200_000, rng, same=False))
+    gaps = (A - B) @ metric.factor_
+    scores = metric.offset_ - np.square(gaps).sum(axis=1) / 2
+    assert np.mean(scores >= metric.threshold(0.01, method="analytic")) == pytest.approx(0.01, rel=0.1)
+
+
+@pytest.mark.parametrize("metric", [Cosine(), Euclidean()], ids=str)
+def test_metrics_without_a_model_decide_once_they_are_calibrated(metric: Metric) -> None:
+    metric.fit(*LARGE)
+    for method in ("auto", "analytic"):
+        with pytest.raises(NotCalibratedError, match="has no model of its scores"):
+            metric.threshold(0.1, method=method)
+    with pytest.raises(NotCalibratedError, match="a posterior needs calibration"):
+        metric.posterior(0.5, prior=0.1)
+    metric.calibrate(*HELD_OUT)
+    different = fresh_scores(metric, same=False, count=250_000)
+    assert np.mean(different >= metric.threshold(0.01)) == pytest.approx(0.01, rel=0.15)
+
+
+def test_posteriors_rise_with_the_score_follow_bayes_and_need_a_prior() -> None:
+    metric = GaussianLikelihoodRatio(indefinite="keep", normalize=False).fit(*LARGE).calibrate(*HELD_OUT)
+    scores = np.linspace(-60, 8, 400)
+    found = metric.posterior(scores, prior=0.3)
+    assert found.shape == scores.shape
+    assert (np.diff(found) >= 0).all()
+    assert ((found > 0) & (found < 1)).all()
+    middle = np.linspace(-3, 4, 15)  # the exact ratio of a true model is its own log-odds
+    odds = np.log(metric.posterior(middle, 0.5) / (1 - metric.posterior(middle, 0.5)))
+    np.testing.assert_allclose(odds, middle, atol=0.6)
+    with pytest.raises(TypeError, match="prior"):
+        metric.posterior(0.0)  # type: ignore[call-arg]
+    for prior in (0, 1, -0.1):
+        with pytest.raises(InputError, match="prior is between 0 and 1"):
+            metric.posterior(0.0, prior)
+
+
+def test_a_new_fit_forgets_the_old_calibration() -> None:
+    metric = (
+        GaussianLikelihoodRatio(normalize=False).fit(*LARGE).calibrate(*WORLD.chips(20, 5, np.random.default_rng(0)))
+    )
+    assert metric.calibration_ is not None
+    assert metric.fit(*LARGE).calibration_ is None
+
+
+def test_an_estimate_is_a_float_that_survives_copying() -> None:
+    metric = Cosine().fit(*LARGE).calibrate(*WORLD.chips(20, 5, np.random.default_rng(0)))
+    found = metric.threshold(0.05)
+    assert found + 1 == float(found) + 1
+    for twin in (copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
+        assert (twin, twin.method, twin.low, twin.high, twin.supported) == (
+            found,
+            "empirical",
+            found.low,
+            found.high,
+            True,
+        )
+    assert repr(found).startswith("Estimate(0.")
+    assert repr(found).endswith("supported=True)")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": np.zeros(100)}, "no different pair"),
+        ({"y": np.arange(100)}, "no same pair"),
+        ({"groups": np.arange(99)}, "groups has 99 labels for 100 rows"),
+        ({"background": np.ones((5, 8))}, "background must be 100 booleans"),
+        ({"background": np.ones(100, dtype=bool)}, "no same pair"),
+        ({"X": np.full((100, 8), np.nan)}, "NaN in row 0"),
+        ({"X": np.ones((100, 7))}, "expecting 8 features"),
+    ],
+)
+def test_held_out_data_that_cannot_be_used_are_refused(change: dict[str, Any], message: str) -> None:
+    X, y = WORLD.chips(20, 5, np.random.default_rng(0))
+    with pytest.raises(InputError, match=message):
+        Euclidean().fit(*LARGE).calibrate(**({"X": X, "y": y} | change))
+
+
+@pytest.mark.parametrize("rate", [0, 1, -0.5, 2, float("nan")])
+def test_a_rate_is_a_probability(rate: float) -> None:
+    metric = GaussianLikelihoodRatio(normalize=False).fit(*LARGE)
+    with pytest.raises(InputError, match="between 0 and 1"):
+        metric.threshold(rate)
+    with pytest.raises(InputError, match="method must be"):
+        metric.threshold(0.1, method="guess")  # type: ignore[arg-type]
+    with pytest.raises(NotFittedError):
+        GaussianLikelihoodRatio().threshold(0.1)

@@ -1,0 +1,61 @@
+"""Chunked search against sorting all scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio
+from lookdown.errors import InputError
+from lookdown.experiments.gaussian_world import GaussianWorld
+from lookdown.metrics import Metric, ranking, top_k
+
+X, Y = GaussianWorld.random(6).chips(150, 4, np.random.default_rng(0))
+METRICS = [GaussianLikelihoodRatio(), GaussianLikelihoodRatio(indefinite="keep"), Cosine(), Euclidean()]
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=str)
+@pytest.mark.parametrize("k", [1, 7, 100, 1000])
+@pytest.mark.parametrize("rows", [16, 128, 4096])
+def test_the_best_are_those_of_a_full_sort_whatever_the_blocks(
+    metric: Metric, k: int, rows: int, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(ranking, "_ROWS", rows)
+    monkeypatch.setattr(ranking, "_QUERIES", 13)
+    metric.fit(X, Y)
+    found = top_k(metric, X[:40], X[40:], k)
+    scores = metric.score(X[:40], X[40:])
+    expected = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    assert found.indices.shape == (40, min(k, 560))
+    np.testing.assert_array_equal(found.indices, expected)
+    np.testing.assert_allclose(found.scores, np.take_along_axis(scores, expected, axis=1), atol=1e-9)
+
+
+def test_a_gallery_sorted_from_worst_to_best_is_no_trap(monkeypatch: Any) -> None:
+    monkeypatch.setattr(ranking, "_ROWS", 32)
+    gallery = np.linspace(100, 0, 1000)[:, None]
+    found = top_k(Euclidean().fit(gallery), np.zeros((2, 1)), gallery, 5)
+    np.testing.assert_array_equal(found.indices, [[999, 998, 997, 996, 995]] * 2)
+
+
+def test_equal_scores_come_in_the_order_of_the_gallery() -> None:
+    gallery = np.r_[np.ones((3, 2)), np.zeros((2, 2))]
+    found = top_k(Euclidean().fit(gallery), np.zeros((1, 2)), gallery, 5)
+    np.testing.assert_array_equal(found.indices, [[3, 4, 0, 1, 2]])
+
+
+def test_an_offset_does_not_cost_recall_in_single_precision() -> None:
+    rng = np.random.default_rng(0)
+    gallery = rng.normal(size=(5000, 16)).astype(np.float32) + 1000
+    found = top_k(Euclidean().fit(gallery), gallery[:20], gallery, 10)
+    exact = gallery.astype(np.float64)
+    expected = np.square(exact[:20, None] - exact).sum(axis=2).argsort(axis=1)[:, :10]
+    recall = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found.indices, expected, strict=True)])
+    assert recall > 0.99
+
+
+def test_k_must_be_positive() -> None:
+    with pytest.raises(InputError, match="k must be at least 1"):
+        top_k(Euclidean().fit(X), X, X, 0)
