@@ -22,6 +22,7 @@ test-slow: $(VENV)/.every-extra  ## the tests that take longer
 
 bench: $(VENV)/.every-extra  ## side-by-side measurements; each prints a table of ratios
 	$(BIN)/python benchmarks/metric.py
+	$(BIN)/python benchmarks/mixture.py
 
 build: $(VENV)/.every-extra  ## the wheel, installed into a clean environment and imported there
 	rm -rf dist build/clean

@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lookdown.errors import LookdownError
-    from lookdown.metrics import Cosine, Euclidean, GaussianLikelihoodRatio, PairMoments, load_metric
+    from lookdown.metrics import (
+        Cosine,
+        Euclidean,
+        GaussianLikelihoodRatio,
+        MixtureLikelihoodRatio,
+        PairMoments,
+        load_metric,
+    )
 
 __all__ = [
     "Cosine",
     "Euclidean",
     "GaussianLikelihoodRatio",
     "LookdownError",
+    "MixtureLikelihoodRatio",
     "PairMoments",
     "__version__",
     "load_metric",
@@ -27,6 +35,7 @@ _HOMES = {
     "Euclidean": "lookdown.metrics",
     "GaussianLikelihoodRatio": "lookdown.metrics",
     "LookdownError": "lookdown.errors",
+    "MixtureLikelihoodRatio": "lookdown.metrics",
     "PairMoments": "lookdown.metrics",
     "load_metric": "lookdown.metrics",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "CollapsedComponentWarning",
     "InputError",
     "LookdownError",
     "LowRankWarning",
@@ -48,6 +49,10 @@ class MissingExtraError(LookdownError, ImportError):
 
 class LowRankWarning(UserWarning):
     """A metric compares embeddings in fewer than half of their dimensions."""
+
+
+class CollapsedComponentWarning(UserWarning):
+    """A mixture was asked for more components than its data can carry."""
 
 
 class UncalibratedWarning(UserWarning):

@@ -6,6 +6,8 @@ from lookdown.metrics.estimate import Estimate
 from lookdown.metrics.euclidean import Euclidean
 from lookdown.metrics.gaussian import GaussianLikelihoodRatio
 from lookdown.metrics.metric import L2Metric, Metric
+from lookdown.metrics.mirrored_mixture import MirroredMixture
+from lookdown.metrics.mixture import MixtureLikelihoodRatio
 from lookdown.metrics.pair_moments import PairMoments
 from lookdown.metrics.quadratic_form import QuadraticForm
 from lookdown.metrics.ranking import Ranking, top_k
@@ -19,6 +21,8 @@ __all__ = [
     "GaussianLikelihoodRatio",
     "L2Metric",
     "Metric",
+    "MirroredMixture",
+    "MixtureLikelihoodRatio",
     "PairMoments",
     "QuadraticForm",
     "Ranking",

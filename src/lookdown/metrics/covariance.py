@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.errors import InputError
 
-__all__ = ["Inverse", "inverse", "oas_shrinkage", "shrink", "signed_factors"]
+__all__ = [
+    "Inverse",
+    "inverse",
+    "oas_shrinkage",
+    "refuse_identical",
+    "shrink",
+    "shrinkage_amount",
+    "signed_factors",
+]
 
 Array = NDArray[np.float64]
 
@@ -34,6 +42,15 @@ def shrink(covariance: Array, amount: float) -> Array:
     return (1 - amount) * covariance + amount * float(np.trace(covariance)) / d * np.eye(d)
 
 
+def shrinkage_amount(setting: float | Literal["auto"], covariance: Array, samples: float) -> float:
+    """Return what a `shrinkage` parameter means for a covariance: OAS, or the number given."""
+    if setting == "auto":
+        return oas_shrinkage(covariance, samples)
+    if not (isinstance(setting, int | float | np.number) and 0 <= setting <= 1):
+        raise InputError(f"shrinkage must be 'auto' or a number from 0 to 1, got {setting!r}")
+    return float(setting)
+
+
 class Inverse(NamedTuple):
     """The inverse of a covariance and the logarithm of its determinant."""
 
@@ -51,6 +68,17 @@ def inverse(covariance: Array, name: str) -> Inverse:
             "shrinkage='auto' or a number above 0, and more than one distinct sample a class"
         )
     return Inverse((vectors / values) @ vectors.T, float(np.log(values).sum()))
+
+
+def refuse_identical(same: Array, different: Array, mean: Array) -> None:
+    """Refuse a spread that is nothing but rounding; shrinkage would turn it into a confident metric."""
+    if np.trace(different) <= 1e-28 * (mean @ mean):
+        raise InputError("all samples are identical to rounding, so nothing can be learnt; check the embedder")
+    if np.trace(same) <= 1e-20 * np.trace(different):
+        raise InputError(
+            "the samples of each class are identical to rounding, so there is no same difference to learn from; "
+            "give distinct chips of an object, not copies of one"
+        )
 
 
 def signed_factors(matrix: Array) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lookdown.errors import InputError, LowRankWarning, UnsupportedOperationError
-from lookdown.metrics.covariance import inverse, oas_shrinkage, shrink, signed_factors
+from lookdown.metrics.covariance import inverse, refuse_identical, shrink, shrinkage_amount, signed_factors
 from lookdown.metrics.estimate import Method
 from lookdown.metrics.inputs import Embeddings, unit
 from lookdown.metrics.metric import Hypothesis, L2Metric
@@ -66,7 +66,8 @@ class GaussianLikelihoodRatio(L2Metric):
 
     def fit_moments(self, moments: PairMoments) -> Self:
         """Estimate the metric from moments gathered elsewhere: in batches, over shards, on several machines."""
-        self._check_parameters()
+        if self.indefinite not in ("clip", "keep"):
+            raise InputError(f"indefinite must be 'clip' or 'keep', got {self.indefinite!r}")
         if moments.normalize != self.normalize:
             raise InputError(
                 f"the moments were taken with normalize={moments.normalize}, the metric has normalize="
@@ -75,28 +76,28 @@ class GaussianLikelihoodRatio(L2Metric):
         if self.normalize and moments.dim == 1:
             raise InputError("X has 1 feature(s), of which the unit sphere leaves the sign only; use normalize=False")
         same, different = moments.covariances(self.weighting)
-        _refuse_identical(same, different, moments.mean)
-        free = (moments.samples - len(moments.classes), moments.samples - 1)
-        self.shrinkage_ = tuple(
-            oas_shrinkage(covariance, count) if self.shrinkage == "auto" else float(self.shrinkage)
-            for covariance, count in zip((same, different), free, strict=True)
-        )
-        near = inverse(shrink(same, self.shrinkage_[0]), "same")
-        far = inverse(shrink(different, self.shrinkage_[1]), "different")
-        self._begin(moments.dim)
-        self.same_covariance_, self.different_covariance_ = same, different
-        self.mean_ = moments.mean
-        self.offset_ = (far.logdet - near.logdet) / 2
-        self._set_matrix(near.matrix - far.matrix)
-        if self.rank_ < moments.dim / 2:
-            warnings.warn(
-                f"the metric compares embeddings in {self.rank_} of {moments.dim} dimensions, so kinds of objects that "
-                f"differ elsewhere look the same to it; with {len(moments.classes)} classes, more of them, or "
-                "indefinite='keep', may help",
-                LowRankWarning,
-                stacklevel=2,
-            )
+        refuse_identical(same, different, moments.mean)
+        free = moments.samples - len(moments.classes), moments.samples - 1
+        amounts = tuple(shrinkage_amount(self.shrinkage, c, n) for c, n in zip((same, different), free, strict=True))
+        self._set_covariances(same, different, amounts, moments.mean)
         return self
+
+    def _set_covariances(self, same: Array, different: Array, shrinkage: tuple[float, ...], mean: Array) -> None:
+        near = inverse(shrink(same, shrinkage[0]), "same")
+        far = inverse(shrink(different, shrinkage[1]), "different")
+        self._begin(len(mean))
+        self.same_covariance_, self.different_covariance_ = same, different
+        self.shrinkage_, self.mean_ = shrinkage, mean
+        self.offset_ = (far.logdet - near.logdet) / 2
+        positive, negative = signed_factors(near.matrix - far.matrix)
+        self._set_factors(positive, negative[:, :0] if self.indefinite == "clip" else negative)
+        if self.rank_ < len(mean) / 2:
+            warnings.warn(
+                f"the metric compares embeddings in {self.rank_} of {len(mean)} dimensions, so kinds of objects that "
+                "differ elsewhere look the same to it; training on more classes, or indefinite='keep', may help",
+                LowRankWarning,
+                stacklevel=3,
+            )
 
     def transform(self, X: ArrayLike) -> Embeddings:
         """Map to the space where plain L2 distance ranks as `score` does: factor_' x, or factor_' x/|x|."""
@@ -141,10 +142,6 @@ class GaussianLikelihoodRatio(L2Metric):
     def _form(a: Embeddings, b: Embeddings, factor: Array) -> Embeddings:
         return half_squared_distances(a @ factor.astype(a.dtype, copy=False), b @ factor.astype(b.dtype, copy=False))
 
-    def _set_matrix(self, matrix: Array) -> None:
-        positive, negative = signed_factors(matrix)
-        self._set_factors(positive, negative[:, :0] if self.indefinite == "clip" else negative)
-
     def _set_factors(self, positive: Array, negative: Array) -> None:
         self._positive, self._negative = positive, negative
         if self.indefinite == "clip":
@@ -166,25 +163,6 @@ class GaussianLikelihoodRatio(L2Metric):
     def _restore(self, state: dict[str, Any]) -> None:
         self._set_factors(state.pop("positive"), state.pop("negative"))
         super()._restore({**state, "shrinkage_": tuple(state["shrinkage_"])})
-
-    def _check_parameters(self) -> None:
-        if self.shrinkage != "auto" and not (
-            isinstance(self.shrinkage, int | float | np.number) and 0 <= self.shrinkage <= 1
-        ):
-            raise InputError(f"shrinkage must be 'auto' or a number from 0 to 1, got {self.shrinkage!r}")
-        if self.indefinite not in ("clip", "keep"):
-            raise InputError(f"indefinite must be 'clip' or 'keep', got {self.indefinite!r}")
-
-
-def _refuse_identical(same: Array, different: Array, mean: Array) -> None:
-    """Refuse a spread that is nothing but rounding; shrinkage would turn it into a confident metric."""
-    if np.trace(different) <= 1e-28 * (mean @ mean):
-        raise InputError("all samples are identical to rounding, so nothing can be learnt; check the embedder")
-    if np.trace(same) <= 1e-20 * np.trace(different):
-        raise InputError(
-            "the samples of each class are identical to rounding, so there is no same difference to learn from; "
-            "give distinct chips of an object, not copies of one"
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,15 @@ from lookdown.metrics.cosine import Cosine
 from lookdown.metrics.euclidean import Euclidean
 from lookdown.metrics.gaussian import GaussianLikelihoodRatio
 from lookdown.metrics.metric import Metric
+from lookdown.metrics.mixture import MixtureLikelihoodRatio
 
 __all__ = ["load_metric", "save_metric"]
 
 FORMAT = "lookdown-metric"
 VERSION = 1
-KINDS: dict[str, type[Metric]] = {kind.__name__: kind for kind in (GaussianLikelihoodRatio, Cosine, Euclidean)}
+KINDS: dict[str, type[Metric]] = {
+    kind.__name__: kind for kind in (GaussianLikelihoodRatio, MixtureLikelihoodRatio, Cosine, Euclidean)
+}
 
 
 def save_metric(metric: Metric, path: str | Path, *, overwrite: bool = False) -> None:
@@ -80,7 +83,11 @@ def load_metric(path: str | Path) -> Metric:
     try:
         metric = KINDS[description["kind"]](**description["parameters"])
         state = {**description["numbers"], **arrays}
-        calibration = {name.removeprefix("calibration."): state.pop(name) for name in list(state) if "." in name}
+        calibration = {
+            name.removeprefix("calibration."): state.pop(name)
+            for name in list(state)
+            if name.startswith("calibration.")
+        }
         metric._restore(state)
         metric.calibration_ = Calibration(**calibration) if calibration else None
     except (KeyError, TypeError, ValueError) as error:

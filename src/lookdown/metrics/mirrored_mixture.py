@@ -1,0 +1,138 @@
+"""A Gaussian mixture that is symmetric about zero: p(x) = p(-x), as the law of a difference has to be."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from lookdown.metrics.inputs import Embeddings
+from lookdown.metrics.pairwise import half_squared_distances
+
+__all__ = ["Decomposition", "MirroredMixture"]
+
+Array = NDArray[np.float64]
+
+
+class Decomposition(NamedTuple):
+    """log p(x) as an expectation over components plus the entropy of that choice."""
+
+    expected: Array  # (n,)  sum_k g_k log(weight_k N_k(x))
+    entropy: Array  # (n,)  - sum_k g_k log g_k
+
+
+class MirroredMixture:
+    """sum_k weights[k] * (N(x; mean_k, cov_k) + N(x; -mean_k, cov_k)) / 2.
+
+    A mirrored pair counts as one component; one with mean zero is its own mirror. With L the inverse Cholesky factor
+    of a covariance, u = L'x and b = L'mean, the two halves together are N(u; 0, I) |L| exp(-|b|^2/2) cosh(u'b): both
+    sides for the price of one, and the same bits for x and -x.
+
+    `covariances` are (k, d, d), or (k, d) where they are diagonal.
+    """
+
+    def __init__(self, weights: Array, means: Array, covariances: Array) -> None:
+        self.weights, self.means, self.covariances = weights, means, covariances
+        if self.is_diagonal:
+            self.factors: Array = 1 / np.sqrt(covariances)
+            logdets = np.log(self.factors).sum(axis=1)
+        else:
+            lower = np.linalg.cholesky(covariances)
+            self.factors = np.linalg.inv(lower).transpose(0, 2, 1)
+            logdets = -np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
+        images = np.stack([self.whiten(mean, k) for k, mean in enumerate(means)])
+        # u'b = x'(L b): one vector a component gives the argument of cosh.
+        self.pulls: Array = np.stack([self._dewhiten(image, k) for k, image in enumerate(images)])
+        half_log_tau = self.dim / 2 * math.log(2 * math.pi)
+        self.mirrored: NDArray[np.bool_] = np.asarray(means.any(axis=1))  # the others are centred at zero
+        self.constants: Array = np.log(weights) + logdets - half_log_tau - np.square(images).sum(axis=1) / 2
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether the covariances are kept as their diagonals."""
+        return self.covariances.ndim == 2
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of a difference."""
+        return int(self.means.shape[1])
+
+    @property
+    def parameters(self) -> int:
+        """Free parameters: weights that add up to one, means of the mirrored components, covariances."""
+        each = self.dim if self.is_diagonal else self.dim * (self.dim + 1) // 2
+        return len(self.weights) - 1 + int(self.mirrored.sum()) * self.dim + len(self.weights) * each
+
+    def whiten(self, x: Embeddings, k: int) -> Array:
+        """Map differences to where component k, centred, is a standard normal."""
+        return np.asarray(x * self.factors[k] if self.is_diagonal else x @ self.factors[k])
+
+    def log_components(self, x: Array) -> tuple[Array, Array]:
+        """Return log(weight_k p_k(x)) and the arguments of cosh, (n, k) each."""
+        pulls = x @ self.pulls.T
+        return self.constants + log_cosh(pulls) - self._squares(x) / 2, pulls
+
+    def log_density(self, x: Array) -> Array:
+        """Return log p of each difference."""
+        return np.asarray(logsumexp(self.log_components(x)[0], axis=1))
+
+    def log_density_of_pairs(self, a: Embeddings, b: Embeddings) -> Array:
+        """Return log p(a_i - b_j) for all pairs of rows, a component at a time, without forming the differences."""
+        total = np.full((len(a), len(b)), -np.inf)
+        for k in range(len(self.weights)):
+            logs = half_squared_distances(self.whiten(a, k), self.whiten(b, k))
+            np.subtract(self.constants[k], logs, out=logs)
+            if self.mirrored[k]:
+                logs += log_cosh((a @ self.pulls[k])[:, None] - b @ self.pulls[k])
+            np.logaddexp(total, logs, out=total)
+        return total
+
+    def decompose(self, x: Array) -> Decomposition:
+        """Split log p(x), exactly, into what the likely components say and how undecided they are."""
+        logs, _ = self.log_components(x)
+        log_share = logs - logsumexp(logs, axis=1, keepdims=True)
+        share = np.exp(log_share)
+        entropy = -(share * np.where(share > 0, log_share, 0)).sum(axis=1)
+        return Decomposition((share * logs).sum(axis=1), entropy)
+
+    def expected_mahalanobis(self, x: Array) -> Array:
+        """Return sum_k g_k D_k(x)^2 over components and both mirror halves, g being their share in x (Eq. C-3)."""
+        logs, pulls = self.log_components(x)
+        share = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+        # Of a mirrored pair the nearer half has share (1 + tanh)/2: the mean of |u - b|^2 and |u + b|^2 under that.
+        centres = np.einsum("kd,kd->k", self.means, self.pulls)  # |b|^2
+        squares = self._squares(x) + centres - 2 * pulls * np.tanh(pulls)
+        return np.asarray((share * squares).sum(axis=1))
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Draw differences."""
+        drawn = rng.choice(len(self.weights), size=n, p=self.weights)
+        noise = rng.normal(size=(n, self.dim))
+        x = rng.choice([-1.0, 1.0], size=(n, 1)) * self.means[drawn]
+        for k in range(len(self.weights)):
+            rows = drawn == k
+            root = np.sqrt(self.covariances[k]) if self.is_diagonal else np.linalg.cholesky(self.covariances[k]).T
+            x[rows] += noise[rows] * root if self.is_diagonal else noise[rows] @ root
+        return np.asarray(x)
+
+    def _squares(self, x: Array) -> Array:
+        """Return |u|^2 of each difference under each component, (n, k)."""
+        if self.is_diagonal:
+            return np.asarray(np.square(x) @ np.square(self.factors).T)
+        squares = np.empty((len(x), len(self.weights)))
+        for k, factor in enumerate(self.factors):
+            u = x @ factor
+            squares[:, k] = np.einsum("ij,ij->i", u, u)
+        return squares
+
+    def _dewhiten(self, u: Array, k: int) -> Array:
+        return np.asarray(u * self.factors[k] if self.is_diagonal else self.factors[k] @ u)
+
+
+def log_cosh(x: Array) -> Array:
+    """Return log cosh x, even to the bit and without overflow."""
+    size = np.abs(x)
+    return np.asarray(size + np.log1p(np.exp(-2 * size)) - math.log(2))

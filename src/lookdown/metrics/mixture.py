@@ -1,0 +1,318 @@
+"""The mixture likelihood ratio: both hypotheses are Gaussian mixtures, symmetric about zero."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import spearmanr
+
+from lookdown.errors import CollapsedComponentWarning, InputError
+from lookdown.metrics.covariance import refuse_identical, shrink, shrinkage_amount
+from lookdown.metrics.differences import draw_differences
+from lookdown.metrics.estimate import Method
+from lookdown.metrics.expectation_maximisation import Fit, expectation_maximisation, start
+from lookdown.metrics.gaussian import GaussianLikelihoodRatio
+from lookdown.metrics.inputs import as_embeddings, as_labels, unit
+from lookdown.metrics.metric import Hypothesis, Metric
+from lookdown.metrics.mirrored_mixture import MirroredMixture
+from lookdown.metrics.pair_moments import PairMoments, Weighting
+from lookdown.metrics.pairwise import paired_differences
+
+__all__ = ["MahalanobisApproximation", "MixtureLikelihoodRatio"]
+
+Array = NDArray[np.float64]
+
+_BLOCK = 512  # queries by gallery rows scored at a time
+_SIMULATED = 1 << 18  # differences drawn to learn the law of the score
+
+
+class MahalanobisApproximation(NamedTuple):
+    """Theorem 1 for mixtures (Eq. C-3): scores as weighted squared Mahalanobis distances plus one constant.
+
+    What the constant hides, the determinants, weights and entropy of the components, changes from pair to pair; the
+    errors say by how much.
+    """
+
+    scores: Array  # (n,)
+    exact: Array  # (n,)
+    constant: float  # chosen so that the errors have mean zero
+    rms_error: float
+    largest_error: float
+    rank_correlation: float  # Spearman's; 1 if the approximation ranks as the exact scores do
+
+
+class MixtureLikelihoodRatio(Metric):
+    """score(x, y) = log p(x - y | same) - log p(x - y | different), both mirrored Gaussian mixtures.
+
+    Differences of different kinds gather where the means of classes lie apart, which one Gaussian cannot follow. Each
+    component is centred at zero or is a pair at +mean and -mean, so that score(x, y) = score(y, x).
+
+    same, different: number of components. One is a Gaussian with the exact covariance over all pairs: with one each,
+        this is `GaussianLikelihoodRatio(indefinite="keep")`.
+    covariance: `full`, or `diagonal` for few data or many dimensions.
+    pairs: differences of each kind that more than one component is fitted to, or "all".
+    weighting: `pairs` or `classes`, as in `PairMoments.covariances`; it also governs which pairs are drawn.
+    components: `fixed`, or `auto` to take `same` and `different` as the most to try and choose by BIC. Pairs share
+        chips, so BIC sees more evidence than there is and leans to many components.
+    shrinkage: as for the Gaussian metric; a component counts its share of the chips.
+    normalize: put embeddings on the unit sphere first.
+    ridge, tol, max_iter: of expectation-maximisation: the floor of a variance relative to the mean square, the gain a
+        difference at which it stops, and the most rounds.
+
+    Learnt: `same_` and `different_` (`MirroredMixture`), `bic_`, `converged_`, `objectives_` (a mapping each, by
+    hypothesis), `same_covariance_`, `different_covariance_`, `shrinkage_`, `mean_`.
+    """
+
+    def __init__(
+        self,
+        same: int = 1,
+        different: int = 10,
+        covariance: Literal["full", "diagonal"] = "full",
+        pairs: int | Literal["all"] = 40_000,
+        weighting: Weighting = "pairs",
+        seed: int = 0,
+        *,
+        components: Literal["fixed", "auto"] = "fixed",
+        shrinkage: float | Literal["auto"] = "auto",
+        normalize: bool = True,
+        ridge: float = 1e-6,
+        tol: float = 1e-3,
+        max_iter: int = 200,
+    ) -> None:
+        self.same = same
+        self.different = different
+        self.covariance = covariance
+        self.pairs = pairs
+        self.weighting = weighting
+        self.seed = seed
+        self.components = components
+        self.shrinkage = shrinkage
+        self.normalize = normalize
+        self.ridge = ridge
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Estimate both mixtures from labelled embeddings."""
+        self._check_parameters()
+        embeddings = as_embeddings(X).astype(np.float64, copy=False)
+        labels = as_labels(y, len(embeddings))
+        if self.normalize:
+            embeddings = np.asarray(unit(embeddings), dtype=np.float64)
+        moments = PairMoments.of(embeddings, labels)
+        same, different = moments.covariances(self.weighting)
+        refuse_identical(same, different, moments.mean)
+        free = moments.samples - len(moments.classes), moments.samples - 1
+        fits = {
+            "same": self._fit_hypothesis("same", embeddings, labels, same, free[0]),
+            "different": self._fit_hypothesis("different", embeddings, labels, different, free[1]),
+        }
+        self._begin(moments.dim)
+        self._laws: dict[Hypothesis, _SimulatedScoreLaw] = {}
+        self.same_, self.different_ = fits["same"].mixture, fits["different"].mixture
+        self.bic_ = {name: fit.bic for name, fit in fits.items()}
+        self.converged_ = {name: fit.converged for name, fit in fits.items()}
+        self.objectives_ = {name: fit.objectives for name, fit in fits.items()}
+        self.same_covariance_, self.different_covariance_ = same, different
+        self.shrinkage_ = tuple(
+            shrinkage_amount(self.shrinkage, c, n) for c, n in zip((same, different), free, strict=True)
+        )
+        self.mean_ = moments.mean
+        return self
+
+    def score(self, queries: ArrayLike, gallery: ArrayLike) -> Array:
+        """Return (queries, gallery) log-likelihood ratios; beyond the answer, memory is that of a small block."""
+        a, b = self._prepare(queries, "queries"), self._prepare(gallery, "gallery")
+        scores = np.empty((len(a), len(b)))
+        for i in range(0, len(a), _BLOCK):
+            for j in range(0, len(b), _BLOCK):
+                rows, columns = a[i : i + _BLOCK], b[j : j + _BLOCK]
+                same = self.same_.log_density_of_pairs(rows, columns)
+                same -= self.different_.log_density_of_pairs(rows, columns)
+                scores[i : i + _BLOCK, j : j + _BLOCK] = same
+        return scores
+
+    def score_pairs(self, first: ArrayLike, second: ArrayLike) -> Array:
+        """Return the log-likelihood ratio of each row of `first` and the same row of `second`."""
+        return self.score_differences(self._differences(first, second))
+
+    def score_differences(self, differences: Array) -> Array:
+        """Return the log-likelihood ratios of differences of (unit) embeddings; x and -x score the same to the bit."""
+        self._require_fit()
+        return self.same_.log_density(differences) - self.different_.log_density(differences)
+
+    def shortlist_metric(self) -> GaussianLikelihoodRatio:
+        """Return the best single Gaussian, which any L2 engine can search; its first results are worth scoring here.
+
+        Of all pairs of zero-mean Gaussians it is the closest to the data under both hypotheses: their covariances are
+        those over all pairs.
+        """
+        self._require_fit()
+        metric = GaussianLikelihoodRatio(self.shrinkage, normalize=self.normalize, weighting=self.weighting)
+        metric._set_covariances(self.same_covariance_, self.different_covariance_, self.shrinkage_, self.mean_)
+        return metric
+
+    def sample(self, n: int, hypothesis: Hypothesis, *, seed: int | None = None) -> Array:
+        """Draw `n` differences from the fitted law of `same` or `different` pairs."""
+        self._require_fit()
+        if hypothesis not in ("same", "different"):
+            raise InputError(f"hypothesis must be 'same' or 'different', got {hypothesis!r}")
+        mixture = self.same_ if hypothesis == "same" else self.different_
+        return mixture.sample(n, np.random.default_rng(self.seed if seed is None else seed))
+
+    def approximate_pairs(self, first: ArrayLike, second: ArrayLike) -> MahalanobisApproximation:
+        """Score aligned pairs by weighted Mahalanobis distances (Theorem 1, Eq. C-3) and say how far off that is."""
+        differences = self._differences(first, second)
+        exact = self.score_differences(differences)
+        forms = self.different_.expected_mahalanobis(differences) - self.same_.expected_mahalanobis(differences)
+        constant = float(np.mean(exact - forms / 2))
+        errors = forms / 2 + constant - exact
+        return MahalanobisApproximation(
+            scores=forms / 2 + constant,
+            exact=exact,
+            constant=constant,
+            rms_error=float(np.sqrt(np.mean(errors**2))),
+            largest_error=float(np.abs(errors).max()),
+            rank_correlation=float(spearmanr(forms, exact).statistic),
+        )
+
+    def _fit_hypothesis(
+        self, hypothesis: Hypothesis, X: Array, y: NDArray[Any], covariance: Array, samples: int
+    ) -> _FittedHypothesis:
+        same = hypothesis == "same"
+        x = draw_differences(X, y, same=same, pairs=self.pairs, weighting=self.weighting, seed=self.seed)
+        most = self.same if same else self.different
+        if self.components == "fixed":
+            return self._fit_components(hypothesis, x, most, covariance, samples)
+        found: list[_FittedHypothesis] = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CollapsedComponentWarning)  # one that was only tried
+            for count in range(1, most + 1):
+                found.append(self._fit_components(hypothesis, x, count, covariance, samples))
+                if len(found) > 2 and found[-3].bic < min(found[-2].bic, found[-1].bic):
+                    break  # two worse ones in a row
+        return min(found, key=lambda fit: fit.bic)
+
+    def _fit_components(
+        self, hypothesis: Hypothesis, x: Array, count: int, covariance: Array, samples: int
+    ) -> _FittedHypothesis:
+        fit = self._run_em(hypothesis, x, count) if count > 1 else None
+        if fit is None or len(fit.mixture.weights) == 1:
+            mixture = self._shrunk(np.ones(1), np.zeros((1, len(covariance))), covariance[None], samples)
+            return _FittedHypothesis(mixture, _bic(mixture, x), converged=True, objectives=[])
+        covariances = fit.mixture.covariances
+        full = np.stack([np.diag(c) for c in covariances]) if fit.mixture.is_diagonal else covariances
+        mixture = self._shrunk(fit.mixture.weights, fit.mixture.means, full, samples)
+        return _FittedHypothesis(mixture, _bic(mixture, x), fit.converged, fit.objectives)
+
+    def _run_em(self, hypothesis: Hypothesis, x: Array, count: int) -> Fit:
+        diagonal = self.covariance == "diagonal"
+        rng = np.random.default_rng([self.seed, int(hypothesis == "same"), count])
+        try:
+            return expectation_maximisation(
+                x,
+                start(x, count, rng, diagonal=diagonal),
+                ridge=self.ridge,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                name=hypothesis,
+            )
+        except np.linalg.LinAlgError as error:
+            raise InputError(
+                f"a component for {hypothesis} differences lost all spread with ridge={self.ridge:g}; use the default "
+                "ridge, or fewer components"
+            ) from error
+
+    def _shrunk(self, weights: Array, means: Array, covariances: Array, samples: int) -> MirroredMixture:
+        """Shrink each covariance by how many chips, not pairs, stand behind it."""
+        shrunk = [
+            shrink(c, shrinkage_amount(self.shrinkage, c, samples * weight))
+            for c, weight in zip(covariances, weights, strict=True)
+        ]
+        kept = [np.diag(c) for c in shrunk] if self.covariance == "diagonal" else shrunk
+        return MirroredMixture(weights, means, np.stack(kept))
+
+    def _differences(self, first: ArrayLike, second: ArrayLike) -> Array:
+        return np.asarray(paired_differences(self._prepare(first, "first"), self._prepare(second, "second")))
+
+    def _prepare(self, X: ArrayLike, name: str) -> Array:
+        embeddings = self._embeddings(X, name).astype(np.float64, copy=False)
+        return np.asarray(unit(embeddings, name) if self.normalize else embeddings, dtype=np.float64)
+
+    def _law(self, hypothesis: Hypothesis) -> _SimulatedScoreLaw:
+        if hypothesis not in self._laws:
+            scores = self.score_differences(self.sample(_SIMULATED, hypothesis))
+            self._laws[hypothesis] = _SimulatedScoreLaw(np.sort(scores))
+        return self._laws[hypothesis]
+
+    def _state(self) -> dict[str, Any]:
+        names = (
+            "bic_",
+            "converged_",
+            "objectives_",
+            "same_covariance_",
+            "different_covariance_",
+            "shrinkage_",
+            "mean_",
+        )
+        mixtures = {
+            f"{name}.{part}": getattr(mixture, part)
+            for name, mixture in (("same_", self.same_), ("different_", self.different_))
+            for part in ("weights", "means", "covariances")
+        }
+        return {**super()._state(), **mixtures, **{name: getattr(self, name) for name in names}}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._laws = {}
+        for name in ("same_", "different_"):
+            parts = {part: state.pop(f"{name}.{part}") for part in ("weights", "means", "covariances")}
+            setattr(self, name, MirroredMixture(**parts))
+        super()._restore({**state, "shrinkage_": tuple(state["shrinkage_"])})
+
+    def _check_parameters(self) -> None:
+        for name in ("same", "different", "max_iter"):
+            _check_count(name, getattr(self, name))
+        if self.pairs != "all":
+            _check_count("pairs", self.pairs)
+        for name, known in (("covariance", ("full", "diagonal")), ("components", ("fixed", "auto"))):
+            if getattr(self, name) not in known:
+                raise InputError(f"{name} must be {known[0]!r} or {known[1]!r}, got {getattr(self, name)!r}")
+        for name in ("ridge", "tol"):
+            if not getattr(self, name) >= 0:
+                raise InputError(f"{name} must be 0 or more, got {getattr(self, name)!r}")
+
+
+def _check_count(name: str, value: object) -> None:
+    if not (isinstance(value, int | np.integer) and value >= 1):
+        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
+def _bic(mixture: MirroredMixture, x: Array) -> float:
+    """Bayesian information criterion (lower is better) of the density that is used, on the drawn differences."""
+    return float(mixture.parameters * np.log(len(x)) - 2 * mixture.log_density(x).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class _FittedHypothesis:
+    mixture: MirroredMixture
+    bic: float
+    converged: bool
+    objectives: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class _SimulatedScoreLaw:
+    """The law of the score among differences drawn from the model: a mixture's has no closed form."""
+
+    scores: Array  # rising
+    method: Method = "simulated"
+
+    def exceedance(self, score: float) -> float:
+        return float(1 - np.searchsorted(self.scores, score) / len(self.scores))
+
+    def threshold(self, rate: float) -> float:
+        return float(np.quantile(self.scores, 1 - rate))
