@@ -2,7 +2,10 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# By the environment, so that it binds the environments in which packages are built as well.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 .PHONY: help check test test-slow bench build clean
 
@@ -28,8 +31,8 @@ build: $(VENV)/.every-extra  ## the wheel, installed into a clean environment an
 	rm -rf dist build/clean
 	$(BIN)/python -m build --wheel --outdir dist
 	$(PYTHON) -m venv build/clean
-	build/clean/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
-	build/clean/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
+	build/clean/bin/python -m pip install --quiet --disable-pip-version-check torch
+	build/clean/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
 	cd build && clean/bin/python -c "import lookdown; print('lookdown', lookdown.__version__, 'imports from', lookdown.__file__)"
 	rm -rf build/clean
 

@@ -16,7 +16,7 @@ def main() -> None:
     except LookdownError as error:
         sys.exit(f"lookdown: {error}")
     except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich"):
+        if error.name not in ("typer", "rich", "packaging"):
             raise
         sys.exit(f"lookdown: {MissingExtraError('the command line', 'cli')}")
 

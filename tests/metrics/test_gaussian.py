@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from scipy.spatial.distance import mahalanobis
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
@@ -73,11 +74,13 @@ def test_clipped_it_drops_the_directions_in_which_same_pairs_spread_wider() -> N
 def test_theorem_1_the_clipped_score_is_minus_half_a_squared_mahalanobis_distance() -> None:
     X, y = sample()
     metric = GaussianLikelihoodRatio(normalize=False).fit(X, y)
-    distances = metric.distance(X[:30], X[30:60])
-    np.testing.assert_allclose(metric.score(X[:30], X[30:60]), metric.offset_ - distances**2 / 2, rtol=1e-10)
-    a, b, c = (metric.distance(X[:30], X[:30]), metric.distance(X[:30], X[30:60]), metric.distance(X[:30], X[30:60]))
-    assert (distances >= 0).all()
-    assert (b[:, None] <= a[:, :, None] + c[None] + 1e-9).all()  # the triangle inequality
+    scores, distances = metric.score(X[:30], X[30:60]), metric.distance(X[:30], X[30:60])
+    for i, j in np.ndindex(30, 30):
+        expected = mahalanobis(X[i], X[30 + j], metric.matrix_)
+        assert distances[i, j] == pytest.approx(expected, rel=1e-9)
+        assert scores[i, j] == pytest.approx(metric.offset_ - expected**2 / 2, rel=1e-9)
+    among = metric.distance(X[:30], X[:30])
+    assert (distances[:, None] <= among[:, :, None] + distances[None] + 1e-9).all()  # the triangle inequality
 
 
 def test_transformed_l2_ranks_as_the_score_does() -> None:
@@ -122,6 +125,40 @@ def test_a_common_offset_changes_nothing_without_normalisation(indefinite: Any) 
     plain = metric.fit(X, y).score(X[:30], X[30:])
     moved = metric.fit(X + 1e6, y).score(X[:30] + 1e6, X[30:] + 1e6)
     np.testing.assert_allclose(plain, moved, rtol=1e-8, atol=1e-7)
+
+
+@pytest.mark.parametrize("indefinite", ["clip", "keep"])
+@pytest.mark.parametrize("scale", [1e-90, 1e-30, 1e30, 1e90])
+def test_the_unit_of_the_embeddings_does_not_matter(indefinite: Any, scale: float) -> None:
+    X, y = sample()
+    for normalize in (False, True):
+        metric = GaussianLikelihoodRatio(indefinite=indefinite, normalize=normalize)
+        plain = metric.fit(X, y).score(X[:30], X[30:])
+        rate = metric.false_alarm_rate(1.0, method="analytic")
+        scaled = metric.fit(X * scale, y).score(X[:30] * scale, X[30:] * scale)
+        np.testing.assert_allclose(scaled, plain, rtol=1e-9, atol=1e-9)
+        assert metric.false_alarm_rate(1.0, method="analytic") == pytest.approx(rate, rel=1e-8)
+
+
+@pytest.mark.parametrize(("scale", "remedy"), [(1e-120, "scale them up"), (1e120, "scale them down")])
+def test_a_unit_beyond_what_can_be_squared_is_refused(scale: float, remedy: str) -> None:
+    X, y = sample()
+    with pytest.raises(InputError, match=remedy):
+        GaussianLikelihoodRatio(normalize=False).fit(X * scale, y)
+    GaussianLikelihoodRatio(normalize=True).fit(X * scale, y)
+
+
+def test_what_a_metric_can_do_follows_from_its_last_fit() -> None:
+    X, y = sample()
+    metric = GaussianLikelihoodRatio().fit(X, y)
+    metric.set_params(indefinite="keep")
+    assert metric.is_euclidean
+    metric.fit(X, y)
+    assert not metric.is_euclidean
+    assert not hasattr(metric, "factor_")
+    metric.set_params(indefinite="clip")
+    with pytest.raises(UnsupportedOperationError):
+        metric.transform(X)
 
 
 def test_a_fit_from_merged_moments_is_the_fit_on_all_samples() -> None:
@@ -254,6 +291,7 @@ def test_copies_of_one_sample_are_refused(normalize: bool) -> None:
     [
         ({"shrinkage": 1.5}, "shrinkage must be"),
         ({"shrinkage": "some"}, "shrinkage must be"),
+        ({"shrinkage": np.array([0.1, 0.2])}, "shrinkage must be"),
         ({"indefinite": "drop"}, "indefinite must be"),
         ({"weighting": "chips"}, "weighting must be"),
     ],
@@ -278,5 +316,5 @@ def test_input_that_does_not_fit_is_refused_by_name() -> None:
         metric.score(bad, X)
     with pytest.raises(InputError, match=r"1 feature\(s\)"):
         metric.fit(X[:, :1], y)
-    large = np.full((1, 6), 3e38, dtype=np.float32).repeat(2, axis=0)
-    assert np.isfinite(metric.transform(large.astype(np.float64))).all()
+    with pytest.raises(InputError, match="takes PairMoments, got ndarray; embeddings go to fit"):
+        metric.fit_moments(X)  # type: ignore[arg-type]

@@ -136,7 +136,7 @@ def test_labels_may_be_strings_and_shards_may_know_longer_ones() -> None:
         (np.ones((2, 2), dtype=complex), [0, 1], "Complex"),
         (np.ones((3, 2)), [0, 1], "2 labels for 3 rows"),
         (np.ones((2, 2)), [0.0, np.nan], "NaN or inf in row 1"),
-        (np.ones((2, 2)), np.array(["a", None], dtype=object), "mixes labels"),
+        (np.ones((2, 2)), np.array(["a", None], dtype=object), "use all strings or all integers"),
         (np.ones((2, 2)), np.array(["2026-01-01", "2026-01-02"], dtype="datetime64[D]"), "use strings or integers"),
         (np.ones((2, 2)), None, "y is missing"),
     ],
@@ -173,10 +173,36 @@ def test_what_does_not_belong_together_is_not_merged() -> None:
         moments + PairMoments.of(X, y, normalize=True)
     with pytest.raises(InputError, match="3 dimensions, the moments so far have 5"):
         moments.update(X[:, :3], y)
-    with pytest.raises(InputError, match="strings in one part"):
+    with pytest.raises(InputError, match="labels are int64 in one part and <U21 in another"):
         moments.update(X, y.astype(str))
     with pytest.raises(TypeError):
         moments + 1  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_a_refused_batch_leaves_nothing_behind(normalize: bool) -> None:
+    X, y = sample()
+    moments = PairMoments.of(X, y, normalize=normalize)
+    before = pickle.dumps(moments)
+    bad = X.copy()
+    bad[-1] = 0 if normalize else np.nan
+    with pytest.raises(InputError, match="row 39"):
+        moments.update(bad, y + 3)
+    assert pickle.dumps(moments) == before
+
+
+def test_large_whole_numbers_of_two_widths_stay_apart() -> None:
+    X, y = sample()
+    signed, unsigned = (y + 2**60).astype(np.int64), (y + 2**60).astype(np.uint64)
+    merged = PairMoments.of(X[::2], signed[::2]) + PairMoments.of(X[1::2], unsigned[1::2])
+    np.testing.assert_allclose(merged.covariances(), PairMoments.of(X, y).covariances(), rtol=1e-11)
+
+
+def test_differences_that_cannot_be_squared_are_refused() -> None:
+    X, y = sample()
+    X[y > 3] += 1e160
+    with pytest.raises(InputError, match="scale the embeddings down"):
+        PairMoments.of(X, y).covariances()
 
 
 def test_it_describes_itself() -> None:

@@ -44,6 +44,42 @@ def test_quantiles_invert_and_agree_with_a_million_draws(weights: np.ndarray) ->
         assert form.cdf(form.quantile(probability)) == pytest.approx(probability, rel=1e-6)
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e-6, 1e6, 1e200])
+def test_the_unit_does_not_matter(scale: float) -> None:
+    form, scaled = QuadraticForm(np.array([3.0, 1, -0.5])), QuadraticForm(np.array([3.0, 1, -0.5]) * scale)
+    assert scaled.cdf(2 * scale) == pytest.approx(form.cdf(2), rel=1e-10)
+    assert scaled.quantile(1e-5) == pytest.approx(form.quantile(1e-5) * scale, rel=1e-9)
+
+
+def test_one_weight_may_dominate_by_twelve_orders() -> None:
+    form = QuadraticForm(np.array([1e6, 1e-6, 1e-6, 1e-6]))
+    for x in (1e-3, 1.0, 10.0):  # the small ones shift the form by nothing that shows
+        np.testing.assert_allclose(
+            (form.cdf(1e6 * x), form.sf(1e6 * x)), (stats.chi2.cdf(x, 1), stats.chi2.sf(x, 1)), rtol=1e-6
+        )
+    # Far below the smallest weights all four count: P(Q <= q) -> q^2 / (8 * sqrt(product of the weights)).
+    q = 1e-10
+    assert form.cdf(q) == pytest.approx(q**2 / (8 * np.sqrt(1e6 * 1e-18)), rel=1e-3)
+    moderate = QuadraticForm(np.array([1.0, *[1e-4] * 50]))
+    draws = np.square(np.random.default_rng(0).normal(size=(500_000, 51))) @ np.array([1.0, *[1e-4] * 50])
+    assert np.mean(draws <= 0.01) == pytest.approx(moderate.cdf(0.01), abs=5 * np.sqrt(0.08 / 500_000))
+    assert moderate.cdf(0.01) < 0.97 * stats.chi2.cdf(0.01, 1), "the small weights count"
+
+
+@pytest.mark.parametrize("weights", [[1.0, 2.0], [1.0, -2.0], [-1.0]])
+def test_infinity_and_what_lies_beyond_all_numbers(weights: list[float]) -> None:
+    form = QuadraticForm(np.array(weights))
+    for far in (1e19, 1e300, np.inf):
+        assert (form.cdf(far), form.sf(far)) == (1, 0)
+        assert (form.cdf(-far), form.sf(-far)) == (0, 1)
+    value = form.quantile(1e-300)
+    assert np.isfinite(value)
+    if min(weights) > 0:  # the value would be near 1e-300 itself; it stops where squares leave the range
+        assert form.cdf(value) < 1e-90
+    else:
+        assert form.cdf(value) == pytest.approx(1e-300, rel=1e-6)
+
+
 def test_a_normal_approximation_would_be_far_off_where_it_matters() -> None:
     form = QuadraticForm(np.ones(8))
     normal = stats.norm(form.mean, form.deviation).cdf(form.quantile(1e-3))

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio
-from lookdown.errors import InputError
+from lookdown.errors import InputError, NotFittedError
 from lookdown.experiments.gaussian_world import GaussianWorld
 from lookdown.metrics import Metric, ranking, top_k
 
@@ -56,6 +57,25 @@ def test_an_offset_does_not_cost_recall_in_single_precision() -> None:
     assert recall > 0.99
 
 
-def test_k_must_be_positive() -> None:
-    with pytest.raises(InputError, match="k must be at least 1"):
-        top_k(Euclidean().fit(X), X, X, 0)
+@pytest.mark.parametrize("k", [0, -1, 2.5, None])
+def test_k_is_a_whole_number(k: Any) -> None:
+    with pytest.raises(InputError, match="k must be a whole number of at least 1"):
+        top_k(Euclidean().fit(X), X, X, k)
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=str)
+def test_what_cannot_be_searched_is_named(metric: Metric) -> None:
+    with pytest.raises(NotFittedError, match="call fit"):
+        top_k(clone(metric), X, X, 3)
+    metric.fit(X, Y)
+    with pytest.raises(InputError, match="gallery contains NaN in row 1"):
+        top_k(metric, X, np.where(np.arange(600)[:, None] == 1, np.nan, X), 3)
+
+
+def test_a_long_ranking_is_scored_in_slices(monkeypatch: Any) -> None:
+    metric = GaussianLikelihoodRatio().fit(X, Y)
+    whole = top_k(metric, X[:40], X[40:], 560)
+    monkeypatch.setattr(ranking, "_GAPS", 500)
+    sliced = top_k(metric, X[:40], X[40:], 560)
+    np.testing.assert_array_equal(sliced.indices, whole.indices)
+    np.testing.assert_allclose(sliced.scores, whole.scores, rtol=1e-12)

@@ -42,6 +42,16 @@ def test_the_estimator_checks_pass(metric: Metric, exceptions: dict[str, str]) -
     assert failed == set(exceptions), "an exception that is no longer needed should go"
 
 
+def test_kept_indefinite_only_what_needs_a_space_fails() -> None:
+    metric = GaussianLikelihoodRatio(indefinite="keep", normalize=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(metric, expected_failed_checks=COMPARES, on_fail=None)
+    for result in results:
+        if result["status"] == "failed":
+            assert "there is no space to transform to" in str(result["exception"]), result["check_name"]
+
+
 def test_a_metric_works_in_a_pipeline_and_can_be_cloned() -> None:
     X, y = load_digits(return_X_y=True)
     with warnings.catch_warnings():

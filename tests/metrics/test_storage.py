@@ -73,9 +73,13 @@ def test_nothing_is_overwritten_unasked_and_nothing_but_a_metric_ever(tmp_path: 
     thesis = tmp_path / "thesis"
     thesis.mkdir()
     (thesis / "chapter1.txt").write_text("years of work")
-    with pytest.raises(StoredMetricError, match="is not a metric; nothing was written"):
+    with pytest.raises(StoredMetricError, match="is not a metric, or holds other files as well; nothing was written"):
         Cosine().fit(X).save(thesis, overwrite=True)
     assert (thesis / "chapter1.txt").read_text() == "years of work"
+    (folder / "notes.txt").write_text("why this shrinkage")
+    with pytest.raises(StoredMetricError, match="holds other files"):
+        Cosine().fit(X).save(folder, overwrite=True)
+    assert (folder / "notes.txt").exists()
     assert {path.name for path in tmp_path.iterdir()} == {"metric", "thesis"}
 
 
@@ -83,6 +87,33 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoredMetricError, match="file/metric could not be written"):
         Cosine().fit(X).save(tmp_path / "file" / "metric")
+
+
+def test_an_overwrite_that_fails_half_way_puts_the_old_metric_back(tmp_path: Path, monkeypatch: Any) -> None:
+    folder = tmp_path / "metric"
+    Cosine().fit(X).save(folder)
+    rename = Path.rename
+
+    def fails_once(path: Path, target: Path) -> Path:
+        if path.name == "fresh":
+            raise OSError(5, "Input/output error")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fails_once)
+    with pytest.raises(StoredMetricError, match="Input/output error"):
+        Euclidean().fit(X).save(folder, overwrite=True)
+    assert isinstance(load_metric(folder), Cosine)
+    assert [path.name for path in tmp_path.iterdir()] == ["metric"]
+
+
+def test_parameters_may_be_numpy_scalars_and_nothing_stranger(tmp_path: Path) -> None:
+    metric = GaussianLikelihoodRatio(shrinkage=np.float32(0.25), normalize=np.bool_(False)).fit(X, Y)  # type: ignore[arg-type]
+    metric.save(tmp_path / "metric")
+    np.testing.assert_array_equal(load_metric(tmp_path / "metric").score(X, X), metric.score(X, X))
+    metric.shrinkage = 0.25j  # type: ignore[assignment]
+    with pytest.raises(StoredMetricError, match="type complex cannot be stored"):
+        metric.save(tmp_path / "other")
+    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.slow
@@ -119,13 +150,14 @@ def _edit(folder: Path, **changes: Any) -> None:
         (lambda f: _edit(f, format="onnx"), "does not describe a metric"),
         (lambda f: _edit(f, version=99), "format version 99, this lookdown reads version 1"),
         (lambda f: _edit(f, kind="os.system"), "names the kind 'os.system'; known are Gaussian"),
-        (lambda f: _edit(f, parameters={"shrinkag": 1}), "is incomplete"),
-        (lambda f: _edit(f, parameters=None), "is incomplete"),
-        (lambda f: _edit(f, numbers={}), "is incomplete"),
+        (lambda f: _edit(f, parameters={"shrinkag": 1}), "is not as it was saved"),
+        (lambda f: _edit(f, parameters=None), "is not as it was saved"),
+        (lambda f: _edit(f, numbers={}), "is not as it was saved"),
+        (lambda f: _edit(f, kind=["x"]), "names the kind"),
         (lambda f: (f / "metric.safetensors").unlink(), r"metric\.safetensors cannot be read"),
         (lambda f: (f / "metric.safetensors").write_bytes(b"x" * 100), r"metric\.safetensors cannot be read"),
         (lambda f: (f / "metric.safetensors").write_bytes((f / "metric.safetensors").read_bytes()[:-8]), "cannot be"),
-        (lambda f: _edit(f, sha256="0"), "is not the file that metric.json describes"),
+        (lambda f: _edit(f, sha256="0"), "is not as it was saved"),
     ],
 )
 def test_a_damaged_metric_is_refused_by_name(damage: Any, message: str, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ million fresh different pairs reaches; counted is the share of a million fresh s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ __all__ = ["RATES", "detection_rates", "run"]
 
 RATES = (1e-1, 1e-2, 1e-3)
 CHIPS_PER_CLASS = 5
+NAMES: dict[str, Literal["clip", "keep"]] = {"likelihood ratio": "keep", "likelihood ratio, clipped": "clip"}
 
 Array = NDArray[np.float64]
 PairScores = Callable[[Array, Array], NDArray[Any]]
@@ -34,13 +35,14 @@ def run(world: GaussianWorld, sizes: tuple[int, ...], *, pairs: int, seeds: int)
         "Euclidean": detection_rates(Euclidean().fit(same[0]).score_pairs, same, different),
     }
     for chips in sizes:
-        fitted = []
-        for seed in range(seeds):
-            rng = np.random.default_rng([chips, seed])
-            metric = GaussianLikelihoodRatio(indefinite="keep", normalize=False)
-            metric.fit(*world.chips(chips // CHIPS_PER_CLASS, CHIPS_PER_CLASS, rng))
-            fitted.append(detection_rates(metric.score_pairs, same, different))
-        rows[f"likelihood ratio, {chips:,} chips"] = np.mean(fitted, axis=0)
+        training = [
+            world.chips(chips // CHIPS_PER_CLASS, CHIPS_PER_CLASS, np.random.default_rng([chips, seed]))
+            for seed in range(seeds)
+        ]
+        for name, indefinite in NAMES.items():
+            metrics = [GaussianLikelihoodRatio(indefinite=indefinite, normalize=False).fit(*some) for some in training]
+            found = [detection_rates(metric.score_pairs, same, different) for metric in metrics]
+            rows[f"{name}, {chips:,} chips"] = np.mean(found, axis=0)
     rows["likelihood ratio, true parameters"] = detection_rates(_true_ratio(world), same, different)
     return rows
 

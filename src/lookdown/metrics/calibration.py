@@ -29,28 +29,33 @@ _MIN_GROUPS = 10
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Rates at a rising list of scores, counted over all held-out pairs; between two knots they are interpolated."""
+    """Rates at a rising list of scores, counted over all held-out pairs; between two knots they are interpolated.
+
+    Two knots about one `resolution` apart enclose scores that are equal but for rounding.
+    """
 
     scores: Array  # (k,) knots
     false_alarm: Array  # (3, k) share of different pairs that score at least the knot: estimate, low, high
     detection: Array  # (3, k) the same for same pairs
+    resolution: float
     different_pairs: int
     same_pairs: int
-    groups: int
+    different_groups: int  # groups that a different pair touches
+    same_groups: int
 
     def threshold(self, rate: float) -> Estimate:
-        """Return the score that a share `rate` of different pairs reaches."""
-        value, low, high = (float(np.interp(rate, curve[::-1], self.scores[::-1])) for curve in self.false_alarm)
-        supported = rate * self.different_pairs >= _MIN_EXCEEDANCES and self.groups >= _MIN_GROUPS
+        """Return the score that a share `rate` of different pairs reaches, or fewer where many score the same."""
+        value, low, high = (self._reached(rate, curve) for curve in self.false_alarm)
+        supported = rate * self.different_pairs >= _MIN_EXCEEDANCES and self.different_groups >= _MIN_GROUPS
         return Estimate(value, method="empirical", low=min(low, value), high=max(high, value), supported=supported)
 
     def false_alarm_rate(self, score: float) -> Estimate:
         """Return the share of different pairs that score at least this."""
-        return self._rate(score, self.false_alarm, self.different_pairs)
+        return self._rate(score, self.false_alarm, self.different_pairs, self.different_groups)
 
     def detection_rate(self, threshold: float) -> Estimate:
         """Return the share of same pairs that score at least this."""
-        return self._rate(threshold, self.detection, self.same_pairs)
+        return self._rate(threshold, self.detection, self.same_pairs, self.same_groups)
 
     def log_likelihood_ratio(self, score: NDArray[Any]) -> Array:
         """Return how much likelier the score is among same than among different pairs, never falling with the score.
@@ -71,9 +76,18 @@ class Calibration:
         centres = np.r_[self.scores[0], (self.scores[1:] + self.scores[:-1]) / 2, self.scores[-1]]
         return np.asarray(np.interp(score, centres[filled], ratio))
 
-    def _rate(self, score: float, curves: Array, pairs: int) -> Estimate:
+    def _reached(self, rate: float, curve: Array) -> float:
+        """Return the lowest score at which a falling curve is down to the rate."""
+        right = int(np.searchsorted(-curve, -rate))  # the first knot where the share is not above the rate
+        if right == 0 or right == len(curve):
+            return float(self.scores[min(right, len(curve) - 1)])
+        if self.scores[right] - self.scores[right - 1] <= 3 * self.resolution:
+            return float(self.scores[right])
+        return float(np.interp(-rate, -curve[right - 1 : right + 1], self.scores[right - 1 : right + 1]))
+
+    def _rate(self, score: float, curves: Array, pairs: int, groups: int) -> Estimate:
         value, low, high = (float(np.interp(score, self.scores, curve)) for curve in curves)
-        supported = value * pairs >= _MIN_EXCEEDANCES and self.groups >= _MIN_GROUPS
+        supported = value * pairs >= _MIN_EXCEEDANCES and groups >= _MIN_GROUPS
         return Estimate(value, method="empirical", low=min(low, value), high=max(high, value), supported=supported)
 
 
@@ -116,32 +130,41 @@ class _Counts:
 
     def __init__(self, groups: int, knots: Array) -> None:
         self.knots = knots
-        self.total = np.zeros(len(knots) + 1)
-        self.touching = np.zeros((groups, len(knots) + 1))
+        self.total = np.zeros(len(knots) + 1, dtype=np.int64)
+        self.touching = np.zeros((groups, len(knots) + 1), dtype=np.int32)
 
     def add(self, pairs: _Pairs) -> None:
         reached = np.searchsorted(self.knots, pairs.scores, side="right")
-        groups, width = self.touching.shape
+        width = self.touching.shape[1]
         self.total += np.bincount(reached, minlength=width)
+        cells = self.touching.reshape(-1)
+        np.add.at(cells, pairs.first * width + reached, 1)
         apart = pairs.first != pairs.second  # a pair within one group touches it once
-        cells = np.r_[pairs.first * width + reached, (pairs.second * width + reached)[apart]]
-        self.touching += np.bincount(cells, minlength=groups * width).reshape(groups, width)
+        np.add.at(cells, (pairs.second * width + reached)[apart], 1)
 
     @property
     def pairs(self) -> int:
         return int(self.total.sum())
 
-    def curves(self, replicas: Array) -> Array:
+    @property
+    def groups(self) -> int:
+        return int(self.touching.any(axis=1).sum())
+
+    def curves(self, draws: NDArray[np.int64]) -> Array:
         """Return (3, knots): the share that reaches each knot, and its 95 % interval over resampled groups.
 
         A group drawn m times counts the pairs that touch it m times, to first order (the projection that governs the
         variance of a statistic of pairs): 1 + (m - 1) + (n - 1) for a pair of two groups.
         """
-        share = _reaching(self.total) / self.pairs
-        sizes = self.pairs + replicas @ self.touching.sum(axis=1)
-        redrawn = (_reaching(self.total) + replicas @ _reaching(self.touching)) / np.maximum(sizes, 1)[:, None]
+        reaching = _reaching(self.total)
+        more = draws.astype(np.float64) - 1
+        sizes = self.pairs + more @ self.touching.sum(axis=1)
+        redrawn = (reaching + more @ _reaching(self.touching))[sizes > 0] / sizes[sizes > 0, None]
         falling = np.minimum.accumulate(np.clip(redrawn, 0, 1), axis=1)
-        return np.stack([share, *np.quantile(falling, [0.025, 0.975], axis=0)])
+        low, high = np.quantile(falling, [0.025, 0.975], axis=0)
+        # Where nothing was seen to reach, the rate is no higher than where something last did.
+        high = np.where(reaching > 0, high, high[reaching > 0].min(initial=1.0))
+        return np.stack([reaching / self.pairs, low, high])
 
 
 def measure(
@@ -159,51 +182,65 @@ def measure(
     """
     members = np.arange(len(labels)) if groups is None else np.unique(groups, return_inverse=True)[1]
     held_out = _HeldOut(embeddings, labels, members, background)
-    knots = _place_knots(held_out, score)
+    knots, resolution = _place_knots(held_out, score)
     size = int(members.max()) + 1
     same, different = _Counts(size, knots), _Counts(size, knots)
     for pairs in held_out.pairs(score):
         (same if pairs.same else different).add(pairs)
     draws = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), size=_REPLICATES)
-    replicas = draws.astype(np.float64) - 1
     return Calibration(
         scores=knots,
-        false_alarm=different.curves(replicas),
-        detection=same.curves(replicas),
+        false_alarm=different.curves(draws),
+        detection=same.curves(draws),
+        resolution=resolution,
         different_pairs=different.pairs,
         same_pairs=same.pairs,
-        groups=size,
+        different_groups=different.groups,
+        same_groups=same.groups,
     )
 
 
-def _place_knots(held_out: _HeldOut, score: Score) -> Array:
-    """Return the scores at which rates are counted: quantiles of both hypotheses, 24 to a decade in their tails.
+def _place_knots(held_out: _HeldOut, score: Score) -> tuple[Array, float]:
+    """Return the scores at which rates are counted, and how close two scores may be and still be told apart.
 
-    Quantiles come from an even selection of the scores; the highest different scores, which set small false-alarm
-    rates, are all looked at.
+    They are quantiles of both hypotheses, 24 to a decade in their tails, from an even selection of the scores; the
+    highest different scores, which set small false-alarm rates, are all looked at, and so are the extremes.
     """
     size = len(held_out.labels)
-    stride = -(-size * (size - 1) // 2 // _KEPT_SCORES)
+    stride = max(1, size * (size - 1) // 2 // _KEPT_SCORES)
     kept: dict[bool, list[Embeddings]] = {True: [], False: []}
     highest: Embeddings = np.empty(0)
+    low, high = np.inf, -np.inf
     for pairs in held_out.pairs(score):
         kept[pairs.same].append(pairs.scores[::stride])
+        low, high = pairs.scores.min(initial=low), pairs.scores.max(initial=high)
         if not pairs.same:
-            highest = np.sort(np.r_[highest, pairs.scores])[-_KEPT_HIGHEST:]
+            bar = highest[0] if len(highest) == _KEPT_HIGHEST else -np.inf
+            highest = np.sort(np.r_[highest, pairs.scores[pairs.scores > bar]])[-_KEPT_HIGHEST:]
     same, different = (np.concatenate(kept[hypothesis]) for hypothesis in (True, False))
     if not len(same) or not len(different):
         missing = "different" if len(same) else "same"
         raise InputError(
             f"the held-out data have no {missing} pair to calibrate on; give at least two classes, and two chips of one"
         )
-    ranks = np.unique(np.geomspace(1, len(highest), 24 * 5).astype(np.intp))
-    beyond = np.nextafter(highest[-1], np.inf)  # no different pair reaches it
     tails = 10.0 ** -np.arange(0, np.log10(_KEPT_SCORES), 1 / 24)
     body = np.linspace(0, 1, 65)
+    ranks = np.unique(np.geomspace(1, len(highest), 24 * 5).astype(np.intp))
     quantiles = np.r_[np.quantile(same, np.r_[tails, body, 1 - tails]), np.quantile(different, np.r_[body, 1 - tails])]
-    return np.unique(np.r_[quantiles, highest[-ranks], beyond].astype(np.float64))
+    resolution = 64 * float(np.finfo(same.dtype).eps) * max(abs(low), abs(high), np.finfo(np.float64).tiny)
+    knots = _told_apart(np.sort(np.r_[low, quantiles, highest[-ranks], high].astype(np.float64)), resolution)
+    return np.r_[knots, knots[-1] + resolution], resolution  # no pair reaches the last one
 
 
-def _reaching(bins: Array) -> Array:
+def _told_apart(knots: Array, resolution: float) -> Array:
+    """Merge sorted knots that rounding may have split; quantiles that meet in one score enclose it from both sides."""
+    starts = np.flatnonzero(np.r_[True, np.diff(knots) > resolution])
+    ends = np.r_[starts[1:], len(knots)] - 1
+    crowded = ends > starts
+    lower, upper = knots[starts] - crowded * resolution / 2, knots[ends] + resolution / 2
+    return np.unique(np.r_[lower, upper[crowded]])
+
+
+def _reaching(bins: NDArray[Any]) -> NDArray[Any]:
     """Turn counts by number of knots reached into counts that reach each knot."""
     return np.asarray(bins[..., :0:-1].cumsum(axis=-1)[..., ::-1])

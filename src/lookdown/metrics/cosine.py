@@ -23,6 +23,6 @@ class Cosine(L2Metric):
         self.offset_ = 1.0
         return self
 
-    def transform(self, X: ArrayLike) -> Embeddings:
+    def _transform(self, X: ArrayLike, name: str) -> Embeddings:
         """Put the embeddings on the unit sphere."""
-        return unit(self._embeddings(X))
+        return unit(self._embeddings(X, name), name)

@@ -13,7 +13,7 @@ __all__ = [
     "Inverse",
     "inverse",
     "oas_shrinkage",
-    "refuse_identical",
+    "refuse_unusable",
     "shrink",
     "shrinkage_amount",
     "signed_factors",
@@ -28,11 +28,10 @@ def oas_shrinkage(covariance: Array, samples: float) -> float:
     `samples` counts independent vectors (chips less the means taken off), not pairs: pairs share chips, and counting
     them would switch shrinkage off where it is needed most.
     """
-    d = len(covariance)
-    trace_of_square = float(np.square(covariance).sum())
-    square_of_trace = float(np.trace(covariance)) ** 2
-    numerator = (1 - 2 / d) * trace_of_square + square_of_trace
-    denominator = (samples + 1 - 2 / d) * (trace_of_square - square_of_trace / d)
+    d, trace = len(covariance), float(np.trace(covariance))
+    trace_of_square = float(np.square(covariance / trace).sum()) if trace else 0.0  # in units of the squared trace
+    numerator = (1 - 2 / d) * trace_of_square + 1
+    denominator = (samples + 1 - 2 / d) * (trace_of_square - 1 / d)
     return 1.0 if denominator <= numerator else numerator / denominator
 
 
@@ -44,7 +43,7 @@ def shrink(covariance: Array, amount: float) -> Array:
 
 def shrinkage_amount(setting: float | Literal["auto"], covariance: Array, samples: float) -> float:
     """Return what a `shrinkage` parameter means for a covariance: OAS, or the number given."""
-    if setting == "auto":
+    if isinstance(setting, str) and setting == "auto":
         return oas_shrinkage(covariance, samples)
     if not (isinstance(setting, int | float | np.number) and 0 <= setting <= 1):
         raise InputError(f"shrinkage must be 'auto' or a number from 0 to 1, got {setting!r}")
@@ -70,8 +69,14 @@ def inverse(covariance: Array, name: str) -> Inverse:
     return Inverse((vectors / values) @ vectors.T, float(np.log(values).sum()))
 
 
-def refuse_identical(same: Array, different: Array, mean: Array) -> None:
-    """Refuse a spread that is nothing but rounding; shrinkage would turn it into a confident metric."""
+def refuse_unusable(same: Array, different: Array, mean: Array) -> None:
+    """Refuse a spread out of range or of nothing but rounding; shrinkage would turn it into a confident metric."""
+    scale = float(np.trace(different)) / len(mean)
+    if scale > 0 and not 1e-200 < scale < 1e200:
+        direction = "up" if scale < 1 else "down"
+        raise InputError(
+            f"embeddings differ by about {scale**0.5:.1g}, beyond what can be squared; scale them {direction}"
+        )
     if np.trace(different) <= 1e-28 * (mean @ mean):
         raise InputError("all samples are identical to rounding, so nothing can be learnt; check the embedder")
     if np.trace(same) <= 1e-20 * np.trace(different):

@@ -38,6 +38,9 @@ class Estimate(float):
     def __getnewargs_ex__(self) -> tuple[tuple[float], dict[str, Any]]:
         return (float(self),), {name: getattr(self, name) for name in ("method", "low", "high", "supported")}
 
+    def __str__(self) -> str:
+        return float.__repr__(self)
+
     def __repr__(self) -> str:
         interval = "" if math.isnan(self.low) else f", low={self.low:.6g}, high={self.high:.6g}"
         return f"Estimate({float(self):.6g}, method={self.method!r}{interval}, supported={self.supported})"

@@ -23,6 +23,6 @@ class Euclidean(L2Metric):
         self.offset_ = 0.0
         return self
 
-    def transform(self, X: ArrayLike) -> Embeddings:
+    def _transform(self, X: ArrayLike, name: str) -> Embeddings:
         """Return the embeddings as they are."""
-        return self._embeddings(X)
+        return self._embeddings(X, name)

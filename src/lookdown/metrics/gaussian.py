@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lookdown.errors import InputError, LowRankWarning, UnsupportedOperationError
-from lookdown.metrics.covariance import inverse, refuse_identical, shrink, shrinkage_amount, signed_factors
+from lookdown.metrics.covariance import inverse, refuse_unusable, shrink, shrinkage_amount, signed_factors
 from lookdown.metrics.estimate import Method
 from lookdown.metrics.inputs import Embeddings, unit
 from lookdown.metrics.metric import Hypothesis, L2Metric
 from lookdown.metrics.pair_moments import PairMoments, Weighting
-from lookdown.metrics.pairwise import half_squared_distances, paired_differences
+from lookdown.metrics.pairwise import half_squared_distances, half_squares, paired_differences
 from lookdown.metrics.quadratic_form import QuadraticForm
 
 __all__ = ["GaussianLikelihoodRatio"]
@@ -43,6 +43,10 @@ class GaussianLikelihoodRatio(L2Metric):
     `mean_`.
     """
 
+    _has_model = True
+    factor_: Array
+    rank_: int
+
     def __init__(
         self,
         shrinkage: float | Literal["auto"] = "auto",
@@ -56,9 +60,8 @@ class GaussianLikelihoodRatio(L2Metric):
         self.weighting = weighting
 
     @property
-    def is_euclidean(self) -> bool:
-        """Whether `transform` leads to a space where L2 distance ranks as `score` does."""
-        return self.indefinite == "clip"
+    def is_euclidean(self) -> bool:  # noqa: D102
+        return hasattr(self, "factor_")
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Estimate the metric from every pair of labelled embeddings."""
@@ -68,6 +71,8 @@ class GaussianLikelihoodRatio(L2Metric):
         """Estimate the metric from moments gathered elsewhere: in batches, over shards, on several machines."""
         if self.indefinite not in ("clip", "keep"):
             raise InputError(f"indefinite must be 'clip' or 'keep', got {self.indefinite!r}")
+        if not isinstance(moments, PairMoments):
+            raise InputError(f"fit_moments takes PairMoments, got {type(moments).__name__}; embeddings go to fit(X, y)")
         if moments.normalize != self.normalize:
             raise InputError(
                 f"the moments were taken with normalize={moments.normalize}, the metric has normalize="
@@ -76,7 +81,7 @@ class GaussianLikelihoodRatio(L2Metric):
         if self.normalize and moments.dim == 1:
             raise InputError("X has 1 feature(s), of which the unit sphere leaves the sign only; use normalize=False")
         same, different = moments.covariances(self.weighting)
-        refuse_identical(same, different, moments.mean)
+        refuse_unusable(same, different, moments.mean)
         free = moments.samples - len(moments.classes), moments.samples - 1
         amounts = tuple(shrinkage_amount(self.shrinkage, c, n) for c, n in zip((same, different), free, strict=True))
         self._set_covariances(same, different, amounts, moments.mean)
@@ -96,31 +101,31 @@ class GaussianLikelihoodRatio(L2Metric):
                 f"the metric compares embeddings in {self.rank_} of {len(mean)} dimensions, so kinds of objects that "
                 "differ elsewhere look the same to it; training on more classes, or indefinite='keep', may help",
                 LowRankWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
-    def transform(self, X: ArrayLike) -> Embeddings:
-        """Map to the space where plain L2 distance ranks as `score` does: factor_' x, or factor_' x/|x|."""
-        embeddings = self._prepare(X)
-        if self.indefinite == "keep":
+    def _transform(self, X: ArrayLike, name: str) -> Embeddings:
+        """Return factor_' x, or factor_' x/|x|."""
+        embeddings = self._prepare(X, name)
+        if not self.is_euclidean:
             raise UnsupportedOperationError(
                 "with indefinite='keep' the ratio is not a distance, so there is no space to transform to; use "
                 "indefinite='clip', or augment_query and augment_gallery with an inner-product engine"
             )
-        return embeddings @ self._positive.astype(embeddings.dtype, copy=False)
+        return _map(embeddings, self.factor_)
 
     def score(self, queries: ArrayLike, gallery: ArrayLike) -> Embeddings:
         """Return (queries, gallery) log-likelihood ratios."""
         a, b = self._prepare(queries, "queries"), self._prepare(gallery, "gallery")
-        scores = self.offset_ - self._form(a, b, self._positive)
+        scores = self.offset_ - half_squared_distances(_map(a, self._positive), _map(b, self._positive))
         if self._negative.shape[1]:
-            scores += self._form(a, b, self._negative)
+            scores += half_squared_distances(_map(a, self._negative), _map(b, self._negative))
         return scores
 
     def score_pairs(self, first: ArrayLike, second: ArrayLike) -> Embeddings:
         """Return the log-likelihood ratio of each row of `first` and the same row of `second`."""
         gaps = paired_differences(self._prepare(first, "first"), self._prepare(second, "second"))
-        return np.asarray(self.offset_ - np.einsum("ij,ij->i", gaps @ self.matrix_.astype(gaps.dtype), gaps) / 2)
+        return self.offset_ - half_squares(_map(gaps, self._positive)) + half_squares(_map(gaps, self._negative))
 
     def augment_query(self, X: ArrayLike) -> Embeddings:
         """Return (n, d + 2) vectors whose inner products with `augment_gallery` vectors are the scores, exactly."""
@@ -138,13 +143,11 @@ class GaussianLikelihoodRatio(L2Metric):
         embeddings = self._embeddings(X, name)
         return unit(embeddings, name) if self.normalize else embeddings
 
-    @staticmethod
-    def _form(a: Embeddings, b: Embeddings, factor: Array) -> Embeddings:
-        return half_squared_distances(a @ factor.astype(a.dtype, copy=False), b @ factor.astype(b.dtype, copy=False))
-
     def _set_factors(self, positive: Array, negative: Array) -> None:
         self._positive, self._negative = positive, negative
-        if self.indefinite == "clip":
+        if hasattr(self, "factor_"):
+            del self.factor_
+        if not negative.shape[1] and self.indefinite == "clip":
             self.factor_ = positive
         self.rank_ = self._positive.shape[1] + self._negative.shape[1]
         self.matrix_ = self._positive @ self._positive.T - self._negative @ self._negative.T
@@ -163,6 +166,10 @@ class GaussianLikelihoodRatio(L2Metric):
     def _restore(self, state: dict[str, Any]) -> None:
         self._set_factors(state.pop("positive"), state.pop("negative"))
         super()._restore({**state, "shrinkage_": tuple(state["shrinkage_"])})
+
+
+def _map(rows: Embeddings, factor: Array) -> Embeddings:
+    return rows @ factor.astype(rows.dtype, copy=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,46 +11,64 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from lookdown.errors import InputError
 
-__all__ = ["Embeddings", "as_embeddings", "as_flags", "as_labels", "refuse_non_finite", "unit"]
+__all__ = ["Embeddings", "as_embeddings", "as_flags", "as_labels", "as_number", "refuse_non_finite", "unit"]
 
 Embeddings = NDArray[np.floating[Any]]
 
 
 def as_embeddings(X: ArrayLike, *, name: str = "X", finite: bool = True) -> Embeddings:
     """Return `X` as a float32 or float64 matrix of samples by dimensions; half precision and integers are widened."""
+    values = _as_numpy(X)
+    if not hasattr(values, "shape"):
+        values = _as_array(values, name)
+    if len(values.shape) != 2:
+        raise InputError(
+            f"{name} has shape {tuple(values.shape)}, expected 2D array instead: samples by dimensions. Reshape your "
+            f"data, with {name}[None] for a single embedding"
+        )
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InputError(f"{name} has masked values; drop those rows")
+    if getattr(values, "dtype", np.dtype(float)).kind in "mM":
+        raise InputError(f"{name} holds times, not embeddings; give a matrix of numbers")
     try:
         matrix: Embeddings = check_array(
-            _as_numpy(X), dtype=[np.float64, np.float32], ensure_all_finite=False, input_name=name
+            values, dtype=[np.float64, np.float32], ensure_all_finite=False, input_name=name
         )
     except (ValueError, TypeError) as error:
-        raise InputError(f"{name} is not a matrix of embeddings: {error}") from error
+        raise InputError(f"{name} is not a matrix of embeddings: {str(error).splitlines()[0]}") from error
     if finite:
         refuse_non_finite(matrix, name)
     return matrix
 
 
 def as_labels(y: ArrayLike | None, samples: int, *, name: str = "y") -> NDArray[Any]:
-    """Return `y` as one sortable label a sample: integers, strings or booleans."""
+    """Return `y` as one label a sample: int64, float64 or str, so that labels of two batches compare as they should."""
     if y is None:
         raise InputError(f"{name} is missing: requires y to be passed, but the target y is None; give one label a row")
     try:
         labels: NDArray[Any] = column_or_1d(_as_numpy(y), warn=True)
     except (ValueError, TypeError) as error:
-        raise InputError(f"{name} must be one label a row: {error}") from error
+        raise InputError(f"{name} must be one label a row: {str(error).splitlines()[0]}") from error
     if len(labels) != samples:
         raise InputError(f"{name} has {len(labels)} labels for {samples} rows; give one label a row")
     if labels.dtype.kind == "O":
-        kinds = {type(label) for label in labels.tolist()}
-        if kinds != {str}:
-            found = ", ".join(sorted(kind.__name__ for kind in kinds))
-            raise InputError(f"{name} mixes labels of type {found}; use strings or integers, and drop unlabelled rows")
-        labels = labels.astype(str)
+        labels = _of_one_type(labels, name)
+    if labels.dtype.kind == "S":
+        try:
+            labels = np.char.decode(labels, "utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{name} has labels in bytes that are not UTF-8; decode them to strings first") from error
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         row = int(np.flatnonzero(~np.isfinite(labels))[0])
         raise InputError(f"{name} has a label that is NaN or inf in row {row}; drop unlabelled rows")
-    if labels.dtype.kind not in "biufUS":
+    if labels.dtype.kind in "bui" or (labels.dtype.kind == "f" and (labels == np.floor(labels)).all()):
+        whole = labels.astype(np.int64)
+        if (whole != labels).any():
+            raise InputError(f"{name} has whole numbers beyond 64 bits with sign; use strings")
+        return whole
+    if labels.dtype.kind not in "fU":
         raise InputError(f"{name} has labels of type {labels.dtype}; use strings or integers")
-    return labels
+    return labels.astype(np.float64) if labels.dtype.kind == "f" else labels
 
 
 def as_flags(flags: ArrayLike | None, samples: int, *, name: str) -> NDArray[np.bool_]:
@@ -64,6 +82,17 @@ def as_flags(flags: ArrayLike | None, samples: int, *, name: str) -> NDArray[np.
             f"got {marked.dtype} of shape {marked.shape}"
         )
     return marked
+
+
+def as_number(value: Any, name: str) -> float:
+    """Return a single number; infinity is one, NaN is not."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if np.isnan(number):
+        raise InputError(f"{name} must be a number, got {value!r}")
+    return number
 
 
 def refuse_non_finite(matrix: Embeddings, name: str = "X") -> None:
@@ -81,15 +110,35 @@ def refuse_non_finite(matrix: Embeddings, name: str = "X") -> None:
 
 
 def unit(matrix: Embeddings, name: str = "X") -> Embeddings:
-    """Put each row on the unit sphere; a zero row has no direction and is refused."""
-    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
-    if not norms.all():
-        zero = np.flatnonzero(norms[:, 0] == 0)
+    """Put each row on the unit sphere; a zero row has no direction and is refused.
+
+    Rows are scaled by their largest entry first, since the squares of very large or small ones leave the range.
+    """
+    peaks = np.abs(matrix).max(axis=1, keepdims=True)
+    if not peaks.all():
+        zero = np.flatnonzero(peaks[:, 0] == 0)
         raise InputError(
             f"{name} has a zero vector in row {zero[0]} ({len(zero)} of {len(matrix)} rows) which cannot be put on the "
             "unit sphere; drop those rows or use normalize=False"
         )
-    return np.asarray(matrix / norms)
+    scaled = matrix / peaks
+    return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
+
+
+def _of_one_type(labels: NDArray[Any], name: str) -> NDArray[Any]:
+    """Turn an array of Python objects into one of integers, strings or bytes."""
+    for kind, dtype in ((str, np.str_), (bytes, np.bytes_), ((int, np.integer), np.int64)):
+        if all(isinstance(label, kind) for label in labels.tolist()):
+            return labels.astype(dtype)
+    found = ", ".join(sorted({type(label).__name__ for label in labels.tolist()}))
+    raise InputError(f"{name} has labels of type {found}; use all strings or all integers, and drop unlabelled rows")
+
+
+def _as_array(values: Any, name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{name} is not a matrix of embeddings: {str(error).splitlines()[0]}") from error
 
 
 def _as_numpy(values: Any) -> Any:

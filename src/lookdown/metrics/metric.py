@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
@@ -16,12 +16,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from lookdown import errors
 from lookdown.metrics.calibration import Calibration, measure
 from lookdown.metrics.estimate import Estimate, Method
-from lookdown.metrics.inputs import Embeddings, as_embeddings, as_flags, as_labels
-from lookdown.metrics.pairwise import half_squared_distances, paired_differences
+from lookdown.metrics.inputs import Embeddings, as_embeddings, as_flags, as_labels, as_number
+from lookdown.metrics.pairwise import half_squared_distances, half_squares, paired_differences
 
-__all__ = ["Hypothesis", "L2Metric", "Metric", "ScoreLaw"]
+__all__ = ["Answer", "Hypothesis", "L2Metric", "Metric", "ScoreLaw"]
 
 Hypothesis = Literal["same", "different"]
+Answer = Literal["auto", "empirical", "analytic"]  # where a rate or threshold is to come from
 
 
 class ScoreLaw(Protocol):
@@ -38,7 +39,7 @@ class ScoreLaw(Protocol):
         """Return the score that a share `rate` of pairs reaches."""
 
 
-class Metric(BaseEstimator):
+class Metric(BaseEstimator, ABC):
     """A similarity of embeddings: `score` is higher for pairs that are more alike.
 
     `calibrate` on held-out labelled chips turns scores into decisions: `threshold(rate)` is the score that different
@@ -49,6 +50,7 @@ class Metric(BaseEstimator):
     n_features_in_: int
     calibration_: Calibration | None
     _needs_labels = True
+    _has_model = False
 
     @property
     def is_euclidean(self) -> bool:
@@ -84,42 +86,48 @@ class Metric(BaseEstimator):
         threshold from pseudo-labels means nothing.
         """
         embeddings = self._embeddings(X)
-        labels = as_labels(y, len(embeddings))
-        members = None if groups is None else as_labels(groups, len(embeddings), name="groups")
         empty = as_flags(background, len(embeddings), name="background")
+        labels = np.zeros(len(embeddings), dtype=np.int64)
+        if empty.any():
+            named = as_labels(np.asarray(y)[~empty], int((~empty).sum()))
+            labels[~empty] = np.unique(named, return_inverse=True)[1]
+        else:
+            labels = as_labels(y, len(embeddings))
+        members = None if groups is None else as_labels(groups, len(embeddings), name="groups")
         self.calibration_ = measure(self.score, embeddings, labels, members, empty, seed)
         return self
 
-    def threshold(self, rate: float, method: Literal["auto", "empirical", "analytic"] = "auto") -> Estimate:
+    def threshold(self, rate: float, method: Answer = "auto") -> Estimate:
         """Return the score that different pairs reach with probability `rate`: accept pairs that score as much.
 
         `empirical` reads it off the calibration, `analytic` off the fitted model; `auto` takes the calibration if
         there is one and else warns. An interval comes with the first kind only; `supported` is true where the
         calibration saw at least 20 such pairs and 10 groups.
         """
-        if not 0 < rate < 1:
-            raise errors.InputError(f"a false-alarm rate is between 0 and 1, both excluded; got {rate}")
-        calibration = self._calibration(method)
+        rate = _probability(rate, "a false-alarm rate")
+        calibration = self._calibration(method, f"a threshold at a false-alarm rate of {rate:g}")
         if calibration is not None:
             return calibration.threshold(rate)
-        law = self._model_law("different", f"a threshold at a false-alarm rate of {rate:g}", method)
+        law = self._law("different")
         return Estimate.of_model(law.threshold(rate), law.method)
 
-    def false_alarm_rate(self, score: float, method: Literal["auto", "empirical", "analytic"] = "auto") -> Estimate:
+    def false_alarm_rate(self, score: float, method: Answer = "auto") -> Estimate:
         """Return the probability that a different pair scores at least this."""
-        calibration = self._calibration(method)
+        score = as_number(score, "score")
+        calibration = self._calibration(method, "a false-alarm rate")
         if calibration is not None:
             return calibration.false_alarm_rate(score)
-        law = self._model_law("different", "a false-alarm rate", method)
-        return Estimate.of_model(law.exceedance(float(score)), law.method)
+        law = self._law("different")
+        return Estimate.of_model(law.exceedance(score), law.method)
 
-    def detection_rate(self, threshold: float, method: Literal["auto", "empirical", "analytic"] = "auto") -> Estimate:
+    def detection_rate(self, threshold: float, method: Answer = "auto") -> Estimate:
         """Return the probability that a same pair scores at least this."""
-        calibration = self._calibration(method)
+        threshold = as_number(threshold, "threshold")
+        calibration = self._calibration(method, "a detection rate")
         if calibration is not None:
             return calibration.detection_rate(threshold)
-        law = self._model_law("same", "a detection rate", method)
-        return Estimate.of_model(law.exceedance(float(threshold)), law.method)
+        law = self._law("same")
+        return Estimate.of_model(law.exceedance(threshold), law.method)
 
     def posterior(self, score: ArrayLike, prior: float) -> NDArray[np.float64]:
         """Return the probability that pairs with these scores are the same, given how common same pairs are.
@@ -129,15 +137,12 @@ class Metric(BaseEstimator):
         the ratio of the two score distributions it has seen; otherwise the score itself is taken at its word as a
         log-likelihood ratio, with a warning.
         """
-        if not 0 < prior < 1:
-            raise errors.InputError(f"a prior is between 0 and 1, both excluded; got {prior}")
+        prior = _probability(prior, "a prior")
         scores = np.asarray(score, dtype=np.float64)
-        calibration = self._calibration("auto")
-        if calibration is not None:
-            ratio = calibration.log_likelihood_ratio(scores)
-        else:
-            self._model_law("same", "a posterior", "auto")
-            ratio = scores
+        if np.isnan(scores).any():
+            raise errors.InputError("score contains NaN; drop the pairs that have no score")
+        calibration = self._calibration("auto", "a posterior")
+        ratio = scores if calibration is None else calibration.log_likelihood_ratio(scores)
         return np.asarray(expit(ratio + logit(prior)))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -147,9 +152,9 @@ class Metric(BaseEstimator):
         self._require_fit()
         save_metric(self, path, overwrite=overwrite)
 
-    def _law(self, hypothesis: Hypothesis) -> ScoreLaw | None:
-        """Return the model's own law of the score; a metric without a model has none."""
-        return None
+    def _law(self, hypothesis: Hypothesis) -> ScoreLaw:
+        """Return the model's own law of the score; only asked of a metric that says it has a model."""
+        raise NotImplementedError
 
     def _state(self) -> dict[str, Any]:
         """Return what `fit` learnt, as arrays and numbers, for storage."""
@@ -176,31 +181,26 @@ class Metric(BaseEstimator):
             )
         return embeddings
 
-    def _calibration(self, method: str) -> Calibration | None:
+    def _calibration(self, method: str, wanted: str) -> Calibration | None:
+        """Return what to answer from: the calibration, or None for the model; `auto` warns when it is the model."""
         self._require_fit()
         if method not in ("auto", "empirical", "analytic"):
             raise errors.InputError(f"method must be 'auto', 'empirical' or 'analytic', got {method!r}")
-        if method == "empirical" and self.calibration_ is None:
+        if self.calibration_ is not None and method != "analytic":
+            return self.calibration_
+        if method == "empirical" or not self._has_model:
+            reason = "" if self._has_model else f"{type(self).__name__} has no model of its scores, so "
             raise errors.NotCalibratedError(
-                "there is no empirical answer before calibration; call calibrate(X, y) on held-out chips first"
-            )
-        return None if method == "analytic" else self.calibration_
-
-    def _model_law(self, hypothesis: Hypothesis, wanted: str, method: str) -> ScoreLaw:
-        law = self._law(hypothesis)
-        if law is None:
-            raise errors.NotCalibratedError(
-                f"{type(self).__name__} has no model of its scores, so {wanted} needs calibration; call "
-                "calibrate(X, y) on held-out chips first"
+                f"{reason}{wanted} needs calibration; call calibrate(X, y) on held-out chips first"
             )
         if method == "auto":
             warnings.warn(
-                f"{wanted} is taken from the fitted model, which is off on real embeddings, often severalfold; call "
+                f"{wanted} is taken from the fitted model, which real embeddings follow only roughly; call "
                 "calibrate(X, y) on held-out chips for one that can be relied on",
                 errors.UncalibratedWarning,
                 stacklevel=3,
             )
-        return law
+        return None
 
     def _require_fit(self) -> None:
         if not hasattr(self, "n_features_in_"):
@@ -212,39 +212,54 @@ class Metric(BaseEstimator):
         return tags
 
 
+def _probability(value: float, name: str) -> float:
+    number = as_number(value, name)
+    if not 0 < number < 1:
+        raise errors.InputError(f"{name} is between 0 and 1, both excluded; got {value}")
+    return number
+
+
 class _NotFittedError(errors.NotFittedError, sklearn.exceptions.NotFittedError):
     """Ours and scikit-learn's at once; it stands here because importing scikit-learn takes a second."""
 
 
 class L2Metric(TransformerMixin, Metric):
-    """A metric that is Euclidean after `transform`: score = offset_ - |transform(x) - transform(y)|^2 / 2.
+    """A metric that can be Euclidean after `transform`: score = offset_ - |transform(x) - transform(y)|^2 / 2.
 
-    So any engine that searches by L2 distance searches by this metric, given transformed vectors.
+    Where `is_euclidean` holds, any engine that searches by L2 distance searches by this metric, given transformed
+    vectors.
     """
 
     offset_: float
 
     @property
-    def is_euclidean(self) -> bool:
-        """Whether `transform` leads to a space where L2 distance ranks as `score` does."""
+    def is_euclidean(self) -> bool:  # noqa: D102
         return True
 
     @abstractmethod
+    def _transform(self, X: ArrayLike, name: str) -> Embeddings:
+        """Do the work of `transform`; `name` is what an error calls the array."""
+
     def transform(self, X: ArrayLike) -> Embeddings:
         """Map embeddings to the space in which plain L2 distance ranks as `score` does."""
+        return self._transform(X, "X")
 
     def score(self, queries: ArrayLike, gallery: ArrayLike) -> Embeddings:
         """Return (queries, gallery) similarities, higher for more alike."""
-        return self.offset_ - half_squared_distances(self.transform(queries), self.transform(gallery))
+        return self.offset_ - self._half_squared_distances(queries, gallery)
 
     def score_pairs(self, first: ArrayLike, second: ArrayLike) -> Embeddings:
         """Return the similarity of each row of `first` to the same row of `second`."""
-        gaps = paired_differences(self.transform(first), self.transform(second))
-        return np.asarray(self.offset_ - np.einsum("ij,ij->i", gaps, gaps) / 2)
+        gaps = paired_differences(self._transform(first, "first"), self._transform(second, "second"))
+        return self.offset_ - half_squares(gaps)
 
     def distance(self, queries: ArrayLike, gallery: ArrayLike) -> Embeddings:
         """Return (queries, gallery) distances, lower for more alike: L2 between transformed embeddings."""
-        return np.sqrt(2 * half_squared_distances(self.transform(queries), self.transform(gallery)))
+        return np.sqrt(2 * self._half_squared_distances(queries, gallery))
+
+    def _half_squared_distances(self, queries: ArrayLike, gallery: ArrayLike) -> Embeddings:
+        a, b = self._transform(queries, "queries"), self._transform(gallery, "gallery")
+        return half_squared_distances(a, b)
 
     def _state(self) -> dict[str, Any]:
         return {**super()._state(), "offset_": self.offset_}

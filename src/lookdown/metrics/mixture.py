@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import spearmanr
 
 from lookdown.errors import CollapsedComponentWarning, InputError
-from lookdown.metrics.covariance import refuse_identical, shrink, shrinkage_amount
+from lookdown.metrics.covariance import refuse_unusable, shrink, shrinkage_amount
 from lookdown.metrics.differences import draw_differences
 from lookdown.metrics.estimate import Method
 from lookdown.metrics.expectation_maximisation import Fit, expectation_maximisation, start
@@ -67,6 +67,8 @@ class MixtureLikelihoodRatio(Metric):
     hypothesis), `same_covariance_`, `different_covariance_`, `shrinkage_`, `mean_`.
     """
 
+    _has_model = True
+
     def __init__(
         self,
         same: int = 1,
@@ -105,7 +107,7 @@ class MixtureLikelihoodRatio(Metric):
             embeddings = np.asarray(unit(embeddings), dtype=np.float64)
         moments = PairMoments.of(embeddings, labels)
         same, different = moments.covariances(self.weighting)
-        refuse_identical(same, different, moments.mean)
+        refuse_unusable(same, different, moments.mean)
         free = moments.samples - len(moments.classes), moments.samples - 1
         fits = {
             "same": self._fit_hypothesis("same", embeddings, labels, same, free[0]),

@@ -43,34 +43,30 @@ class PairMoments:
     @classmethod
     def of(cls, X: ArrayLike, y: ArrayLike, normalize: bool = False) -> Self:
         """Return the moments of labelled embeddings, numpy or torch."""
-        return cls(normalize).update(X, y)
-
-    def update(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Take in a further batch, in place."""
+        moments = cls(normalize)
         matrix = as_embeddings(X, finite=False)
         labels = as_labels(y, len(matrix))
         order = np.argsort(labels, kind="stable")
         ordered = labels[order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        self._make_room(ordered[starts], matrix.shape[1])
-        rows = np.searchsorted(self.classes, ordered[starts])
+        moments._make_room(ordered[starts], matrix.shape[1])
         buffer = np.empty((min(_BLOCK, len(matrix)), matrix.shape[1]), dtype=matrix.dtype)
-        for row, members in zip(rows, np.split(order, starts[1:]), strict=True):
+        for row, members in enumerate(np.split(order, starts[1:])):
             for begin in range(0, len(members), _BLOCK):
-                self._absorb(row, *self._block(matrix, members[begin : begin + _BLOCK], buffer))
+                moments._absorb(row, *moments._block(matrix, members[begin : begin + _BLOCK], buffer))
+        return moments
+
+    def update(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Take in a further batch, in place; a batch that is refused leaves nothing behind."""
+        self._merge(type(self).of(X, y, self.normalize))
         return self
 
     def __add__(self, other: Self) -> Self:
         """Return the moments of both sets of samples together."""
         if not isinstance(other, PairMoments):
             return NotImplemented
-        if other.normalize != self.normalize:
-            raise InputError("one set of moments is of unit vectors and the other is not; use one normalize= for both")
         merged = self._copy()
-        if len(other.classes):
-            merged._make_room(other.classes, other.dim)
-            rows = np.searchsorted(merged.classes, other.classes)
-            merged._absorb(rows, other.counts, other.means, other.scatters)
+        merged._merge(other)
         return merged
 
     def reduce(self, group: ProcessGroup | None = None) -> Self:
@@ -129,24 +125,32 @@ class PairMoments:
         and takes part in the different ones only.
         """
         self._refuse_without_pairs()
-        n = self.counts.astype(np.float64)
-        if weighting == "pairs":
-            same = self._sum_scatters(n) / self.same_pairs
-            within = self._sum_scatters(n.sum() - n)
-            between = n.sum() * _scatter(self.means, n)
-            return same, (within + between) / self.different_pairs
-        if weighting == "classes":
-            plural = n > 1
-            same = self._sum_scatters(np.divide(2, n - 1, out=np.zeros_like(n), where=plural)) / plural.sum()
-            within = self._sum_scatters(2 / n) / len(n)
-            return same, within + 2 / (len(n) - 1) * _scatter(self.means, np.ones_like(n))
-        raise InputError(f"weighting must be 'pairs' or 'classes', got {weighting!r}")
+        if weighting not in ("pairs", "classes"):
+            raise InputError(f"weighting must be 'pairs' or 'classes', got {weighting!r}")
+        with np.errstate(over="ignore", invalid="ignore"):
+            same, different = self._over_pairs() if weighting == "pairs" else self._over_classes()
+        if not (np.isfinite(same).all() and np.isfinite(different).all()):
+            raise InputError("the squares of differences overflow; scale the embeddings down")
+        return same, different
 
     def __repr__(self) -> str:
         return (
             f"PairMoments({self.samples} samples, {len(self.classes)} classes, {self.dim} dimensions, "
             f"normalize={self.normalize})"
         )
+
+    def _over_pairs(self) -> tuple[Array, Array]:
+        n = self.counts.astype(np.float64)
+        within = self._sum_scatters(n.sum() - n)
+        between = n.sum() * _scatter(self.means, n)
+        return self._sum_scatters(n) / self.same_pairs, (within + between) / self.different_pairs
+
+    def _over_classes(self) -> tuple[Array, Array]:
+        n = self.counts.astype(np.float64)
+        plural = n > 1
+        same = self._sum_scatters(np.divide(2, n - 1, out=np.zeros_like(n), where=plural)) / plural.sum()
+        within = self._sum_scatters(2 / n) / len(n)
+        return same, within + 2 / (len(n) - 1) * _scatter(self.means, np.ones_like(n))
 
     def _block(self, matrix: Embeddings, members: NDArray[np.intp], buffer: Embeddings) -> tuple[int, Array, Array]:
         """Return count, mean and centred scatter of a few rows of one class, gathered in the buffer."""
@@ -170,10 +174,19 @@ class PairMoments:
         before = self.counts[rows]
         share = np.asarray(counts / (before + counts))
         step = means - self.means[rows]
-        spread = step[..., :, None] * step[..., None, :]
-        self.scatters[rows] += scatters + (before * share)[..., None, None] * spread
+        apart = np.sqrt(before * share)[..., None] * step
+        with np.errstate(over="ignore"):  # `covariances` refuses what has become infinite
+            self.scatters[rows] += scatters + apart[..., :, None] * apart[..., None, :]
         self.means[rows] += share[..., None] * step
         self.counts[rows] += counts
+
+    def _merge(self, other: PairMoments) -> None:
+        if other.normalize != self.normalize:
+            raise InputError("one set of moments is of unit vectors and the other is not; use one normalize= for both")
+        if len(other.classes):
+            self._make_room(other.classes, other.dim)
+            rows = np.searchsorted(self.classes, other.classes)
+            self._absorb(rows, other.counts, other.means, other.scatters)
 
     def _make_room(self, classes: NDArray[Any], dim: int) -> None:
         """Give each of `classes` (sorted, each once) a place among the known ones."""
@@ -182,8 +195,10 @@ class PairMoments:
         else:
             if self.dim != dim:
                 raise InputError(f"X has {dim} dimensions, the moments so far have {self.dim}; use one network for all")
-            if (self.classes.dtype.kind in "US") != (classes.dtype.kind in "US"):
-                raise InputError("labels are strings in one part and numbers in another; use one kind throughout")
+            if self.classes.dtype.kind != classes.dtype.kind:
+                raise InputError(
+                    f"labels are {self.classes.dtype} in one part and {classes.dtype} in another; use one kind"
+                )
             if np.isin(classes, self.classes).all():
                 return
             known, self.classes = self.classes, np.union1d(self.classes, classes)

@@ -26,99 +26,110 @@ class QuadraticForm:
 
     def __init__(self, weights: Array) -> None:
         weights = np.asarray(weights, dtype=np.float64)
-        largest = np.abs(weights).max(initial=0.0)
-        self.weights: Array = weights[np.abs(weights) > largest * 1e-14]
+        self._scale = float(np.abs(weights).max(initial=0.0)) or 1.0
+        relative = weights / self._scale
+        self._weights: Array = relative[np.abs(relative) > 1e-14]  # the largest is 1 or -1
+        self._mean = float(self._weights.sum())
+        self._deviation = float(np.sqrt(2 * np.square(self._weights).sum()))
 
     @property
     def mean(self) -> float:
         """Expected value."""
-        return float(self.weights.sum())
+        return self._mean * self._scale
 
     @property
     def deviation(self) -> float:
         """Standard deviation."""
-        return float(np.sqrt(2 * np.square(self.weights).sum()))
+        return self._deviation * self._scale
 
     def cdf(self, value: float) -> float:
         """P(Q <= value)."""
-        if not len(self.weights):
+        if not len(self._weights):
             return float(value >= 0)
-        return self._tail(value, lower=True) if value < self.mean else 1 - self._tail(value, lower=False)
+        q = value / self._scale
+        return math.exp(self._log_tail(q, -1)) if q < self._mean else -math.expm1(self._log_tail(q, 1))
 
     def sf(self, value: float) -> float:
         """P(Q > value)."""
-        if not len(self.weights):
+        if not len(self._weights):
             return float(value < 0)
-        return 1 - self._tail(value, lower=True) if value < self.mean else self._tail(value, lower=False)
+        q = value / self._scale
+        return -math.expm1(self._log_tail(q, -1)) if q < self._mean else math.exp(self._log_tail(q, 1))
 
     def quantile(self, probability: float) -> float:
-        """Return the value that Q stays below with this probability."""
-        if not len(self.weights):
+        """Return the value that Q stays below with this probability, strictly between 0 and 1."""
+        if not len(self._weights):
             return 0.0
-        lower = probability < self._tail(self.mean, lower=True)
-        wanted = math.log(probability) if lower else math.log1p(-probability)
+        side = -1 if math.log(probability) < self._log_tail(self._mean, -1) else 1
+        wanted = math.log(probability) if side < 0 else math.log1p(-probability)
 
-        def excess(value: float) -> float:
-            tail = self._tail(value, lower=lower)
-            return (math.log(tail) if tail else -1e6) - wanted
+        def excess(q: float) -> float:
+            return max(self._log_tail(q, side), -1e300) - wanted
 
-        bracket = sorted((self.mean, self._far_out(excess, lower=lower)))
-        smallest = 1e-300 if min(bracket) * max(bracket) > 0 else 1e-14 * self.deviation
-        return float(brentq(excess, *bracket, xtol=smallest, rtol=1e-12))
+        one_sided = self._weights.min() > 0 if side < 0 else self._weights.max() < 0
+        if one_sided:  # the tail ends at zero: look for the logarithm, which may be far below
+            sign = math.copysign(1, self._mean)
+            start = math.log(abs(self._mean))
+            return sign * self._scale * math.exp(_root(lambda u: excess(sign * math.exp(u)), start, -1.0))
+        return self._scale * _root(excess, self._mean, side * self._deviation)
 
-    def _far_out(self, excess: Callable[[float], float], *, lower: bool) -> float:
-        """Return a value whose tail is smaller than the wanted one; a form of one sign ends at zero."""
-        ends_at_zero = self.weights.min() > 0 if lower else self.weights.max() < 0
-        direction = -1.0 if lower else 1.0
-        value = self.mean
-        for power in range(1000):
-            value = value / 2 if ends_at_zero else self.mean + direction * self.deviation * 2.0**power
-            if excess(value) < 0:
-                break
-        return value
-
-    def _tail(self, value: float, *, lower: bool) -> float:
-        """P(Q <= value) or P(Q > value), as asked, by the trapezoidal rule on a path through the saddle."""
-        if (lower and self.weights.min() > 0 and value <= 0) or (not lower and self.weights.max() < 0 and value >= 0):
-            return 0.0
-        sign = -1.0 if lower else 1.0
-        saddle = self._saddle(value, sign)
-        poles = 2 * self.weights / (1 - 2 * self.weights * saddle)
+    def _log_tail(self, q: float, side: int) -> float:
+        """Return log P(Q <= q) for side -1 and log P(Q > q) for side 1, by the trapezoidal rule through the saddle."""
+        saddle = self._saddle(q, side)
+        if saddle is None:
+            return -math.inf
+        poles = 2 * self._weights / (1 - 2 * self._weights * saddle)
         second = np.square(poles).sum() / 2 + saddle**-2
         third = (poles**3).sum() - 2 * saddle**-3
         # Steepest descent gives the bend; its side must be the one on which exp(-s q) decays.
-        bend = math.copysign(max(abs(third / (3 * second)), 0.1 / abs(saddle)), value)
+        bend = math.copysign(max(abs(third / (3 * second)), 0.1 / abs(saddle)), q)
         width = 1 / math.sqrt(second)
-        peak = float(self._log_integrand(np.array([saddle], dtype=np.complex128), value, sign)[0].real)
+        peak = float(self._log_integrand(np.array([saddle], dtype=np.complex128), q, side)[0].real)
 
         total, step, reach = math.inf, 0.25, 90.0
         while True:
             t = np.arange(0, reach, step)
             y = width * np.sinh(t)  # the stretch turns algebraic decay into exponential decay
             path = saddle + 1j * y + bend / 2 * y**2
-            height = np.exp(self._log_integrand(path, value, sign) - peak)
+            height = np.exp(self._log_integrand(path, q, side) - peak)
             terms = (height * (1 - 1j * bend * y)).real * np.hypot(y, width)
             previous, total = total, step * float(terms.sum() - terms[0] / 2)
             if abs(total - previous) <= 1e-11 * abs(total) or step < 0.005:
-                return min(1.0, max(0.0, math.exp(peak) * total / math.pi))
+                return min(0.0, peak + math.log(total / math.pi))
             reach = min(reach, t[np.abs(terms) > 1e-17 * terms[0]].max() + 2 * step)
             step /= 2
 
-    def _log_integrand(self, s: NDArray[np.complex128], value: float, sign: float) -> NDArray[np.complex128]:
-        cumulants = -0.5 * np.log(1 - 2 * np.multiply.outer(s, self.weights)).sum(axis=-1)
-        return np.asarray(cumulants - s * value - np.log(sign * s), dtype=np.complex128)
+    def _log_integrand(self, s: NDArray[np.complex128], q: float, side: int) -> NDArray[np.complex128]:
+        cumulants = -0.5 * np.log(1 - 2 * np.multiply.outer(s, self._weights)).sum(axis=-1)
+        return np.asarray(cumulants - s * q - np.log(side * s), dtype=np.complex128)
 
-    def _saddle(self, value: float, sign: float) -> float:
-        """Return the one real stationary point of the integrand on the chosen side of its pole at zero."""
-        same_side = sign * self.weights
-        limit = 1 / (2 * same_side.max()) if same_side.max() > 0 else math.inf
+    def _saddle(self, q: float, side: int) -> float | None:
+        """Return the one real stationary point of the integrand on the chosen side of its pole at zero.
+
+        None means that there is none within the range of numbers: nothing of Q lies beyond q.
+        """
+        toward = side * self._weights
+        limit = 1 / (2 * toward.max()) if toward.max() > 0 else 1e100  # squares stay in range
 
         def slope(u: float) -> float:  # rises from -inf at 0 to above 0 at the limit
-            return float((same_side / (1 - 2 * same_side * u)).sum() - sign * value - 1 / u)
+            return float((toward / (1 - 2 * toward * u)).sum() - side * q - 1 / u)
 
-        low = high = min(1 / self.deviation, limit / 2)
+        low = high = min(1 / self._deviation, limit / 2)
         while slope(low) > 0:
             low /= 2
         while slope(high) < 0:
-            high = 2 * high if math.isinf(limit) else (high + limit) / 2
-        return sign * float(brentq(slope, low, high, rtol=1e-12, xtol=1e-300))
+            high = min(2 * high, (high + limit) / 2)
+            if limit - high <= 1e-13 * limit:
+                return None
+        return side * float(brentq(slope, low, high, rtol=1e-12, xtol=1e-300, maxiter=1000))
+
+
+def _root(excess: Callable[[float], float], start: float, step: float) -> float:
+    """Return where `excess`, positive at `start`, falls through zero in the direction of `step`."""
+    if excess(start) <= 0:  # the median of a symmetric form, to rounding
+        return start
+    far = start + step
+    while excess(far) > 0:
+        step *= 2
+        far = start + step
+    return float(brentq(excess, *sorted((start, far)), xtol=1e-14, rtol=1e-13, maxiter=1000))

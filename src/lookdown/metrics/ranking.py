@@ -11,11 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from lookdown.errors import InputError
 from lookdown.metrics.inputs import Embeddings, as_embeddings
 from lookdown.metrics.metric import L2Metric, Metric
+from lookdown.metrics.pairwise import centred, half_squares
 
 __all__ = ["Ranking", "top_k"]
 
 _QUERIES = 256
 _ROWS = 2048  # with the queries above: a block of scores that stays in the cache
+_GAPS = 1 << 21  # numbers in the differences that are formed at a time
 
 
 class Ranking(NamedTuple):
@@ -28,35 +30,41 @@ class Ranking(NamedTuple):
 def top_k(metric: Metric, queries: ArrayLike, gallery: ArrayLike, k: int) -> Ranking:
     """Return the `k` best gallery rows of each query (all rows, where the gallery has fewer), with their scores.
 
-    A metric that is Euclidean after `transform` is searched there, both sides being transformed once. The scores of
-    what is returned are worked out again from the differences, so they have no rounding of the matrix product.
+    A metric that is Euclidean after `transform` is searched there, both sides being transformed once, and the scores
+    of what is returned are worked out again from the differences, without the rounding of the matrix product. Equal
+    scores come by rising row; which of them make it over the cut at `k` is not defined.
     """
-    if k < 1:
-        raise InputError(f"k must be at least 1, got {k}")
+    if not isinstance(k, int | np.integer) or k < 1:
+        raise InputError(f"k must be a whole number of at least 1, got {k!r}")
+    metric._require_fit()
     if isinstance(metric, L2Metric) and metric.is_euclidean:
-        return _top_k_by_distance(metric.offset_, metric.transform(queries), metric.transform(gallery), k)
-    queries, gallery = as_embeddings(queries, name="queries"), as_embeddings(gallery, name="gallery")
-    parts = [
-        _best(
-            ((begin, metric.score(some, gallery[begin : begin + _ROWS])) for begin in range(0, len(gallery), _ROWS)), k
-        )
-        for some in (queries[begin : begin + _QUERIES] for begin in range(0, len(queries), _QUERIES))
-    ]
-    return Ranking(np.concatenate([part.indices for part in parts]), np.concatenate([part.scores for part in parts]))
+        a, b = centred(metric._transform(queries, "queries"), metric._transform(gallery, "gallery"))
+        halves = half_squares(b)
+        half_squares(a)  # refuses what cannot be squared
+        parts = [_exactly(metric.offset_, some, b, _best(_similarities(some, b, halves), k)) for some in _blocks(a)]
+    else:
+        a, b = as_embeddings(queries, name="queries"), as_embeddings(gallery, name="gallery")
+        parts = [_best(_scores(metric, some, b), k) for some in _blocks(a)]
+    return Ranking(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _top_k_by_distance(offset: float, queries: Embeddings, gallery: Embeddings, k: int) -> Ranking:
-    centre = gallery.mean(axis=0, dtype=np.float64).astype(gallery.dtype)
-    queries, gallery = queries - centre, gallery - centre
-    halves = np.einsum("ij,ij->i", gallery, gallery) / 2
-    parts = []
-    for first in range(0, len(queries), _QUERIES):
-        some = queries[first : first + _QUERIES]
-        found = _best(_similarities(some, gallery, halves), k)
-        gaps = some[:, None] - gallery[found.indices]
-        scores = offset - np.einsum("qkd,qkd->qk", gaps, gaps) / 2
-        parts.append(_sorted(found.indices, scores))
-    return Ranking(np.concatenate([part.indices for part in parts]), np.concatenate([part.scores for part in parts]))
+def _blocks(queries: Embeddings) -> Iterator[Embeddings]:
+    return (queries[begin : begin + _QUERIES] for begin in range(0, len(queries), _QUERIES))
+
+
+def _scores(metric: Metric, queries: Embeddings, gallery: Embeddings) -> Iterator[tuple[int, Embeddings]]:
+    for begin in range(0, len(gallery), _ROWS):
+        yield begin, metric.score(queries, gallery[begin : begin + _ROWS])
+
+
+def _exactly(offset: float, queries: Embeddings, gallery: Embeddings, found: Ranking) -> Ranking:
+    """Score what was found by explicit differences, a slice of the ranks at a time."""
+    scores = np.empty_like(found.scores)
+    ranks = max(1, _GAPS // (len(queries) * queries.shape[1] + 1))
+    for begin in range(0, scores.shape[1], ranks):
+        gaps = queries[:, None] - gallery[found.indices[:, begin : begin + ranks]]
+        scores[:, begin : begin + ranks] = offset - np.einsum("qkd,qkd->qk", gaps, gaps) / 2
+    return _sorted(found.indices, scores)
 
 
 def _similarities(queries: Embeddings, gallery: Embeddings, halves: Embeddings) -> Iterator[tuple[int, Embeddings]]:
@@ -99,6 +107,6 @@ def _partition(indices: NDArray[np.intp], scores: Embeddings, k: int) -> Ranking
 
 
 def _sorted(indices: NDArray[np.intp], scores: Embeddings) -> Ranking:
-    """Order by falling score; equal scores by rising row, so that the answer does not depend on the blocks."""
+    """Order by falling score, equal scores by rising row."""
     order = np.lexsort((indices, -scores), axis=1)
     return Ranking(np.take_along_axis(indices, order, axis=1), np.take_along_axis(scores, order, axis=1))

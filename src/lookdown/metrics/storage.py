@@ -35,9 +35,7 @@ KINDS: dict[str, type[Metric]] = {
 def save_metric(metric: Metric, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a fitted metric to the folder `path`: beside it first, then renamed, so that it is whole or absent."""
     folder = Path(path)
-    if folder.exists() and not (overwrite and _is_metric(folder)):
-        reason = "is not a metric" if overwrite else "exists; pass overwrite=True to replace it"
-        raise StoredMetricError(f"{folder} {reason}; nothing was written")
+    _refuse_to_replace(folder, overwrite=overwrite)
     state = dict(metric._state())
     if metric.calibration_ is not None:
         state |= {f"calibration.{name}": value for name, value in asdict(metric.calibration_).items()}
@@ -50,18 +48,23 @@ def save_metric(metric: Metric, path: str | Path, *, overwrite: bool = False) ->
         "kind": type(metric).__name__,
         "parameters": metric.get_params(),
         "numbers": {name: value for name, value in state.items() if name not in arrays},
-        "sha256": hashlib.sha256(payload).hexdigest(),
     }
+    description["sha256"] = _fingerprint(description, payload)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
             fresh, old = Path(beside, "fresh"), Path(beside, "old")
             fresh.mkdir()
             (fresh / "metric.safetensors").write_bytes(payload)
-            (fresh / "metric.json").write_text(json.dumps(description, indent=2) + "\n")
+            (fresh / "metric.json").write_text(json.dumps(description, indent=2, default=_plain) + "\n")
             if folder.exists():
                 folder.rename(old)
-            fresh.rename(folder)
+            try:
+                fresh.rename(folder)
+            except OSError:
+                if old.exists():
+                    old.rename(folder)
+                raise
     except OSError as error:
         raise StoredMetricError(
             f"{folder} could not be written: {error}; free the disk or name another place"
@@ -78,20 +81,19 @@ def load_metric(path: str | Path) -> Metric:
         arrays = load_tensors(payload)
     except (OSError, SafetensorError) as error:
         raise StoredMetricError(f"{tensors} cannot be read: {error}; copy the metric again or save it anew") from error
-    if hashlib.sha256(payload).hexdigest() != description.get("sha256"):
-        raise StoredMetricError(f"{tensors} is not the file that metric.json describes; copy the whole folder again")
-    try:
-        metric = KINDS[description["kind"]](**description["parameters"])
-        state = {**description["numbers"], **arrays}
-        calibration = {
-            name.removeprefix("calibration."): state.pop(name)
-            for name in list(state)
-            if name.startswith("calibration.")
-        }
-        metric._restore(state)
-        metric.calibration_ = Calibration(**calibration) if calibration else None
-    except (KeyError, TypeError, ValueError) as error:
-        raise StoredMetricError(f"{folder / 'metric.json'} is incomplete: {error!r}; save the metric anew") from error
+    recorded = description.pop("sha256", None)
+    if recorded != _fingerprint(description, payload):
+        raise StoredMetricError(
+            f"{folder} is not as it was saved: metric.json or metric.safetensors was changed or damaged; copy the "
+            "whole folder again"
+        )
+    metric = KINDS[description["kind"]](**description["parameters"])
+    state = {**description["numbers"], **arrays}
+    calibration = {
+        name.removeprefix("calibration."): state.pop(name) for name in list(state) if name.startswith("calibration.")
+    }
+    metric._restore(state)
+    metric.calibration_ = Calibration(**calibration) if calibration else None
     return metric
 
 
@@ -111,10 +113,31 @@ def _read_description(file: Path) -> dict[str, Any]:
             f"{file} has format version {description.get('version')}, this lookdown reads version {VERSION}; "
             "save the metric anew with this version"
         )
-    if description.get("kind") not in KINDS:
+    if description.get("kind") not in list(KINDS):
         raise StoredMetricError(f"{file} names the kind {description.get('kind')!r}; known are {', '.join(KINDS)}")
     return description
 
 
-def _is_metric(folder: Path) -> bool:
-    return (folder / "metric.json").is_file() and (folder / "metric.safetensors").is_file()
+def _fingerprint(description: dict[str, Any], payload: bytes) -> str:
+    """Return a digest of everything that is stored, so that a change of either file shows."""
+    text = json.dumps(description, sort_keys=True, default=_plain)
+    return hashlib.sha256(text.encode() + payload).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Turn a numpy scalar, which parameters may be, into a Python one."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise StoredMetricError(
+        f"a parameter of type {type(value).__name__} cannot be stored; use plain numbers and strings"
+    )
+
+
+def _refuse_to_replace(folder: Path, *, overwrite: bool) -> None:
+    """Only a folder that holds a metric and nothing else may be replaced, and only when asked."""
+    if not folder.exists():
+        return
+    if not overwrite:
+        raise StoredMetricError(f"{folder} exists; pass overwrite=True to replace it; nothing was written")
+    if not folder.is_dir() or {path.name for path in folder.iterdir()} != {"metric.json", "metric.safetensors"}:
+        raise StoredMetricError(f"{folder} is not a metric, or holds other files as well; nothing was written")

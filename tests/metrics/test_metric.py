@@ -1,10 +1,7 @@
-"""Thresholds, rates and posteriors: what is asked for must be what happens."""
+"""Thresholds, rates and posteriors of every metric: what is asked for must be what happens."""
 
 from __future__ import annotations
 
-import copy
-import pickle
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -14,7 +11,7 @@ from numpy.typing import NDArray
 from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio
 from lookdown.errors import InputError, NotCalibratedError, NotFittedError, UncalibratedWarning
 from lookdown.experiments.gaussian_world import GaussianWorld
-from lookdown.metrics import Metric, calibration
+from lookdown.metrics import Metric
 
 Array = NDArray[np.float64]
 RATES = (1e-1, 1e-2, 1e-3)
@@ -42,82 +39,6 @@ def test_realised_rates_on_a_million_fresh_pairs_are_within_ten_percent(indefini
         assert metric.threshold(rate).method == "empirical"
         assert metric.threshold(rate).supported
         assert metric.threshold(rate).low < metric.threshold(rate) < metric.threshold(rate).high
-
-
-def naive_scores(metric: Metric, X: Array, y: Any, background: Any) -> tuple[Array, Array]:
-    """All pairs that have an object in them, one at a time."""
-    same: list[float] = []
-    different: list[float] = []
-    for i, j in combinations(range(len(X)), 2):
-        if background[i] and background[j]:
-            continue
-        alike = y[i] == y[j] and not background[i] and not background[j]
-        (same if alike else different).append(metric.score(X[i : i + 1], X[j : j + 1])[0, 0])
-    return np.array(same), np.array(different)
-
-
-def test_rates_are_counts_over_all_held_out_pairs_with_background_as_different(monkeypatch: Any) -> None:
-    monkeypatch.setattr(calibration, "_BLOCK_PAIRS", 500)  # several blocks
-    X, y = WORLD.chips(8, 9, np.random.default_rng(3))
-    background = np.arange(72) % 5 == 0
-    metric = GaussianLikelihoodRatio(normalize=False).fit(*LARGE).calibrate(X, y, background=background)
-    same, different = naive_scores(metric, X, y, background)
-    found = metric.calibration_
-    assert found is not None
-    assert (found.same_pairs, found.different_pairs, found.groups) == (len(same), len(different), 72)
-    for score in found.scores[::7]:
-        assert found.false_alarm_rate(score) == pytest.approx(np.mean(different >= score - 1e-9), abs=1e-12)
-        assert found.detection_rate(score) == pytest.approx(np.mean(same >= score - 1e-9), abs=1e-12)
-    for rate in (0.5, 0.1, 0.02):
-        assert np.mean(different >= metric.threshold(rate)) == pytest.approx(rate, abs=2 / len(different))
-    assert float(found.false_alarm_rate(different.max() + 1)) == 0
-    assert float(found.detection_rate(min(different.min(), same.min()) - 1)) == 1
-
-
-def test_a_selection_of_scores_places_the_knots_of_large_sets_as_well(monkeypatch: Any) -> None:
-    X, y = WORLD.chips(300, 2, np.random.default_rng(4))
-    metric = GaussianLikelihoodRatio(normalize=False).fit(*LARGE)
-    every = {rate: float(metric.calibrate(X, y).threshold(rate)) for rate in (0.3, 1e-2, 1e-3, 1e-4)}
-    monkeypatch.setattr(calibration, "_KEPT_SCORES", 20_000)
-    monkeypatch.setattr(calibration, "_KEPT_HIGHEST", 1_000)
-    for rate, threshold in every.items():
-        assert metric.calibrate(X, y).threshold(rate) == pytest.approx(threshold, abs=0.02)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("grouped", [False, True])
-def test_intervals_cover_the_truth_about_as_often_as_they_say(grouped: bool) -> None:
-    metric = GaussianLikelihoodRatio(normalize=False).fit(*LARGE)
-    truth = {rate: metric.threshold(rate, method="analytic") for rate in (1e-1, 1e-2)}
-    covered = dict.fromkeys(truth, 0)
-    for seed in range(100):
-        rng = np.random.default_rng(100 + seed)
-        X, y = WORLD.chips(60, 5, rng) if grouped else WORLD.chips(300, 1, rng)
-        X, y = np.r_[X, X[:1]], np.r_[y, y[:1]]  # one same pair, so that there is something to count
-        metric.calibrate(X, y, groups=y if grouped else None)
-        for rate in truth:
-            found = metric.threshold(rate)
-            covered[rate] += found.low <= truth[rate] <= found.high
-    assert all(count >= 85 for count in covered.values()), covered
-
-
-def test_groups_that_hang_together_widen_the_interval() -> None:
-    X, y = WORLD.chips(40, 10, np.random.default_rng(5))
-    metric = GaussianLikelihoodRatio(normalize=False).fit(*LARGE)
-    loose = metric.calibrate(X, y).threshold(0.01)
-    tied = metric.calibrate(X, y, groups=y).threshold(0.01)
-    assert loose == tied
-    assert tied.high - tied.low > 1.5 * (loose.high - loose.low)
-
-
-def test_support_needs_twenty_exceedances_and_ten_groups() -> None:
-    X, y = WORLD.chips(20, 5, np.random.default_rng(6))  # 4,750 different pairs
-    metric = GaussianLikelihoodRatio(normalize=False).fit(*LARGE).calibrate(X, y)
-    assert metric.threshold(20 / 4750).supported
-    assert not metric.threshold(19 / 4750).supported
-    assert not metric.threshold(1e-9).supported
-    assert metric.calibrate(X, y, groups=y % 10).threshold(0.1).supported
-    assert not metric.calibrate(X, y, groups=y % 9).threshold(0.1).supported
 
 
 def test_without_calibration_the_model_answers_with_a_warning_and_no_interval() -> None:
@@ -187,22 +108,6 @@ def test_a_new_fit_forgets_the_old_calibration() -> None:
     assert metric.fit(*LARGE).calibration_ is None
 
 
-def test_an_estimate_is_a_float_that_survives_copying() -> None:
-    metric = Cosine().fit(*LARGE).calibrate(*WORLD.chips(20, 5, np.random.default_rng(0)))
-    found = metric.threshold(0.05)
-    assert found + 1 == float(found) + 1
-    for twin in (copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
-        assert (twin, twin.method, twin.low, twin.high, twin.supported) == (
-            found,
-            "empirical",
-            found.low,
-            found.high,
-            True,
-        )
-    assert repr(found).startswith("Estimate(0.")
-    assert repr(found).endswith("supported=True)")
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -212,6 +117,7 @@ def test_an_estimate_is_a_float_that_survives_copying() -> None:
         ({"background": np.ones((5, 8))}, "background must be 100 booleans"),
         ({"background": np.ones(100, dtype=bool)}, "no same pair"),
         ({"X": np.full((100, 8), np.nan)}, "NaN in row 0"),
+        ({"X": np.ones((1, 8)), "y": [0]}, "no same pair"),
         ({"X": np.ones((100, 7))}, "expecting 8 features"),
     ],
 )
@@ -221,12 +127,42 @@ def test_held_out_data_that_cannot_be_used_are_refused(change: dict[str, Any], m
         Euclidean().fit(*LARGE).calibrate(**({"X": X, "y": y} | change))
 
 
-@pytest.mark.parametrize("rate", [0, 1, -0.5, 2, float("nan")])
-def test_a_rate_is_a_probability(rate: float) -> None:
+@pytest.mark.parametrize("rate", [0, 1, -0.5, 2, float("nan"), None, "often", [0.1, 0.2]])
+def test_a_rate_is_a_probability(rate: Any) -> None:
     metric = GaussianLikelihoodRatio(normalize=False).fit(*LARGE)
-    with pytest.raises(InputError, match="between 0 and 1"):
+    with pytest.raises(InputError, match="a false-alarm rate"):
         metric.threshold(rate)
+    with pytest.raises(InputError, match="a prior"):
+        metric.posterior(0.0, rate)
     with pytest.raises(InputError, match="method must be"):
         metric.threshold(0.1, method="guess")  # type: ignore[arg-type]
     with pytest.raises(NotFittedError):
         GaussianLikelihoodRatio().threshold(0.1)
+
+
+@pytest.mark.parametrize("calibrated", [False, True])
+@pytest.mark.parametrize("indefinite", ["clip", "keep"])
+def test_scores_far_out_have_rates_of_nothing_or_all_and_nan_has_none(calibrated: bool, indefinite: Any) -> None:
+    metric = GaussianLikelihoodRatio(indefinite=indefinite, normalize=False).fit(*LARGE)
+    method: Any = "analytic"
+    if calibrated:
+        metric.calibrate(*WORLD.chips(20, 5, np.random.default_rng(0)))
+        method = "empirical"
+    for rate in (metric.false_alarm_rate, metric.detection_rate):
+        for far in (1e3, 1e18, np.inf):
+            assert float(rate(far, method)) == pytest.approx(0, abs=1e-12)
+            assert float(rate(-far * 1e3, method)) == pytest.approx(1, abs=1e-12)
+        wrongs: list[Any] = [np.nan, None, "high"]
+        for wrong in wrongs:
+            with pytest.raises(InputError, match="must be a number"):
+                rate(wrong, method)
+    if not calibrated:
+        assert np.isfinite(metric.threshold(1e-300, method="analytic"))
+    else:
+        with pytest.raises(InputError, match="score contains NaN"):
+            metric.posterior([0.0, np.nan], 0.1)
+
+
+def test_a_metric_without_its_methods_is_not_a_metric() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        Metric()
