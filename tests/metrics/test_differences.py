@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lookdown.errors import InputError
 from lookdown.metrics.differences import draw_differences
 
 LABELS = np.array([2, 0, 1, 1, 0, 2, 1, 3, 0, 0])
@@ -45,6 +46,11 @@ def test_frequencies_are_those_of_the_weighting(same: bool, weighting: str) -> N
 def test_all_pairs_come_once_each(same: bool, pairs: Any) -> None:
     expected = {p for p in combinations(range(10), 2) if (LABELS[p[0]] == LABELS[p[1]]) == same}
     assert draw(same, pairs) == Counter(expected)
+
+
+def test_all_pairs_are_refused_where_they_would_not_fit() -> None:
+    with pytest.raises(InputError, match=r"all 12,497,500 pairs would take 6 GiB; give a number"):
+        draw_differences(np.zeros((5000, 64)), np.arange(5000), same=False, pairs="all", weighting="pairs", seed=0)
 
 
 def test_a_seed_gives_the_same_pairs_and_another_seed_others() -> None:

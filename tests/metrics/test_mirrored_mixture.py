@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
 from lookdown.metrics import MirroredMixture
-from lookdown.metrics.mirrored_mixture import log_cosh
 
 Array = NDArray[np.float64]
 
@@ -100,8 +97,15 @@ def test_parameters_are_counted_once_for_a_mirrored_pair() -> None:
     assert example(diagonal=True).parameters == 2 + 2 * 4 + 3 * 4
 
 
-@pytest.mark.parametrize("x", [0.0, 1e-9, 0.3, 20.0, 800.0])
-def test_log_cosh_is_even_and_does_not_overflow(x: Any) -> None:
-    found, mirrored = log_cosh(np.array([x, -x]))
-    assert found == mirrored
-    assert found == pytest.approx(np.logaddexp(x, -x) - np.log(2), abs=1e-15)
+@pytest.mark.parametrize("gap", [1e2, 1e5, 1e8])
+def test_a_mean_far_beyond_the_spread_costs_no_digits(gap: float) -> None:
+    mixture = MirroredMixture(np.array([0.5, 0.5]), np.array([[0.0, 0.0], [gap, 0.0]]), np.stack([np.eye(2)] * 2))
+    x = np.array([[gap + 1.0, 2.0], [-gap + 1.0, 2.0]])
+    expected = np.log(0.25) + multivariate_normal(np.zeros(2)).logpdf([1.0, 2.0])
+    np.testing.assert_allclose(mixture.log_density(x), expected, rtol=1e-12)
+
+
+def test_a_variance_of_nothing_is_refused() -> None:
+    for covariances in (np.zeros((1, 2)), np.zeros((1, 2, 2)), np.array([[1.0, np.nan]])):
+        with pytest.raises(np.linalg.LinAlgError):
+            MirroredMixture(np.ones(1), np.zeros((1, 2)), covariances)

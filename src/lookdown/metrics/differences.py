@@ -7,9 +7,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lookdown.errors import InputError
 from lookdown.metrics.pair_moments import Weighting
 
 __all__ = ["draw_differences"]
+
+_LARGEST = 2 << 30  # bytes of differences that "all" may make
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -21,7 +24,7 @@ def draw_differences(
     """Return `pairs` differences x - y, (pairs, d), of same or of different pairs, drawn with replacement.
 
     `pairs` weighting draws every pair with the same probability; `classes` draws a class (or two) first, then its
-    chips. `"all"`, or as many as there are, gives each pair once, in which case the weighting has nothing to weigh.
+    chips. `"all"`, or as many as there are, gives each pair once, which is what `pairs` weighting means.
     """
     order = np.argsort(y, kind="stable")
     ordered, labels = X[order], y[order]
@@ -30,6 +33,8 @@ def draw_differences(
     available = int((counts * (counts - 1)).sum() // 2)
     if not same:
         available = len(labels) * (len(labels) - 1) // 2 - available
+    if pairs == "all":
+        _refuse_all(available, X.shape[1], weighting)
     if pairs == "all" or (weighting == "pairs" and pairs >= available):
         first, second = _every(starts, counts, same=same)
     else:
@@ -37,6 +42,13 @@ def draw_differences(
         draw = _draw_same if same else _draw_different
         first, second = draw(starts, counts, pairs, weighting, rng)
     return ordered[first] - ordered[second]
+
+
+def _refuse_all(available: int, dim: int, weighting: Weighting) -> None:
+    if weighting == "classes":
+        raise InputError("pairs='all' counts every pair once, which is weighting='pairs'; for classes give a number")
+    if (size := 8 * available * dim) > _LARGEST:
+        raise InputError(f"all {available:,} pairs would take {size / 2**30:.0f} GiB; give a number, such as 40_000")
 
 
 def _draw_same(

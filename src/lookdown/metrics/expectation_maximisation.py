@@ -43,9 +43,11 @@ def expectation_maximisation(
     for _ in range(max_iter):
         sums = _Sums.over(x, mixture)
         objective = sums.log_likelihood - prior / 2 * float(np.square(mixture.factors).sum())
+        if not np.isfinite(objective):
+            raise np.linalg.LinAlgError("the objective is not finite")
         if objectives:
             gain = objective - objectives[-1]
-            assert gain >= -1e-9 * abs(objective), f"the objective fell by {-gain}"
+            assert gain >= -_rounding(objective, len(x), mixture), f"the objective fell by {-gain}"
             if gain < tol * len(x):
                 return Fit(mixture, [*objectives, objective], converged=True)
         objectives.append(objective)
@@ -53,8 +55,8 @@ def expectation_maximisation(
         alive[sums.share.argmax()] = True
         if not alive.all():
             warnings.warn(
-                f"{(~alive).sum()} of {len(alive)} components for {name} differences lost their data and were "
-                "dropped; ask for fewer components or draw more pairs",
+                f"{(~alive).sum()} of {len(alive)} components for {name} differences kept too few of them for a "
+                "covariance, or copies of one, and were dropped; ask for fewer components or draw more pairs",
                 CollapsedComponentWarning,
                 stacklevel=2,
             )
@@ -78,8 +80,9 @@ def start(x: Array, components: int, rng: np.random.Generator, *, diagonal: bool
     for _ in range(_LLOYD):
         owner, side, _ = _nearest(x, centres)
         for k in range(1, len(centres)):
-            if (owner == k).any():
-                centres[k] = (x * side[:, None])[owner == k].mean(axis=0)
+            rows = owner == k
+            if rows.any():
+                centres[k] = side[rows] @ x[rows] / rows.sum()
     owner, side, _ = _nearest(x, centres)
     weights = np.bincount(owner, minlength=len(centres)) + 1.0
     rest = x - side[:, None] * centres[owner]
@@ -87,6 +90,15 @@ def start(x: Array, components: int, rng: np.random.Generator, *, diagonal: bool
     floor = 1e-6 * float(np.square(x).mean())
     shared = spread + floor if diagonal else rest.T @ rest / len(x) + floor * np.eye(len(spread))
     return MirroredMixture(weights / weights.sum(), centres, np.stack([shared] * len(centres)))
+
+
+def _rounding(objective: float, samples: int, mixture: MirroredMixture) -> float:
+    """Return by how much the objective may seem to fall for rounding alone.
+
+    With diagonal covariances the density is a difference of numbers as large as |b|^2.
+    """
+    largest = float(np.square(mixture.images).sum(axis=1).max()) if mixture.is_diagonal else 0.0
+    return 1e-9 * (samples + abs(objective)) + 1e-14 * samples * largest
 
 
 def _nearest(x: Array, centres: Array) -> tuple[NDArray[np.intp], Array, Array]:
@@ -136,11 +148,14 @@ class _Sums:
             self.second[k] += rest.T @ rest
 
     def alive(self, prior: float) -> NDArray[np.bool_]:
-        """Return which components still have enough differences for a covariance, and differences that spread."""
+        """Return which components still have enough differences for a covariance, and more than copies of one.
+
+        Copies show in a spread that is nothing against what the ridge adds; a tight cluster is no copy.
+        """
         d = self.first.shape[-1]
         diagonal = self.second.ndim == 2
         spread = self.second.sum(axis=1) if diagonal else np.trace(self.second, axis1=1, axis2=2)
-        return np.asarray((self.share > (2 if diagonal else d + 1)) & (spread > 10 * prior * d))
+        return np.asarray((self.share > (2 if diagonal else d + 1)) & (spread > 1e-3 * prior * d))
 
     def update(self, mixture: MirroredMixture, prior: float, alive: NDArray[np.bool_]) -> MirroredMixture:
         """Do the maximisation step.

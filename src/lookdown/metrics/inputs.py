@@ -11,7 +11,16 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from lookdown.errors import InputError
 
-__all__ = ["Embeddings", "as_embeddings", "as_flags", "as_labels", "as_number", "refuse_non_finite", "unit"]
+__all__ = [
+    "Embeddings",
+    "as_embeddings",
+    "as_flags",
+    "as_labels",
+    "as_number",
+    "refuse_non_finite",
+    "refuse_zero",
+    "unit",
+]
 
 Embeddings = NDArray[np.floating[Any]]
 
@@ -114,15 +123,20 @@ def unit(matrix: Embeddings, name: str = "X") -> Embeddings:
 
     Rows are scaled by their largest entry first, since the squares of very large or small ones leave the range.
     """
-    peaks = np.abs(matrix).max(axis=1, keepdims=True)
-    if not peaks.all():
-        zero = np.flatnonzero(peaks[:, 0] == 0)
+    refuse_zero(matrix, name)
+    scaled = matrix / np.abs(matrix).max(axis=1, keepdims=True)
+    return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
+
+
+def refuse_zero(matrix: Embeddings, name: str = "X") -> None:
+    """Raise if a row is zero, naming the first such row."""
+    directed = matrix.any(axis=1)
+    if not directed.all():
+        zero = np.flatnonzero(~directed)
         raise InputError(
             f"{name} has a zero vector in row {zero[0]} ({len(zero)} of {len(matrix)} rows) which cannot be put on the "
             "unit sphere; drop those rows or use normalize=False"
         )
-    scaled = matrix / peaks
-    return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
 
 
 def _of_one_type(labels: NDArray[Any], name: str) -> NDArray[Any]:

@@ -16,6 +16,8 @@ __all__ = ["Decomposition", "MirroredMixture"]
 
 Array = NDArray[np.float64]
 
+_BLOCK = 4096  # differences whose density is worked out at a time
+
 
 class Decomposition(NamedTuple):
     """log p(x) as an expectation over components plus the entropy of that choice."""
@@ -28,8 +30,8 @@ class MirroredMixture:
     """sum_k weights[k] * (N(x; mean_k, cov_k) + N(x; -mean_k, cov_k)) / 2.
 
     A mirrored pair counts as one component; one with mean zero is its own mirror. With L the inverse Cholesky factor
-    of a covariance, u = L'x and b = L'mean, the two halves together are N(u; 0, I) |L| exp(-|b|^2/2) cosh(u'b): both
-    sides for the price of one, and the same bits for x and -x.
+    of a covariance, u = L'x and b = L'mean, the two halves together are |L| N(u; s b, I) (1 + exp(-2 |u'b|)) / 2, s
+    being the sign of u'b: both sides for the price of one, and the same bits for x and -x.
 
     `covariances` are (k, d, d), or (k, d) where they are diagonal.
     """
@@ -37,6 +39,8 @@ class MirroredMixture:
     def __init__(self, weights: Array, means: Array, covariances: Array) -> None:
         self.weights, self.means, self.covariances = weights, means, covariances
         if self.is_diagonal:
+            if not (covariances > 0).all():
+                raise np.linalg.LinAlgError("a variance is not positive")
             self.factors: Array = 1 / np.sqrt(covariances)
             logdets = np.log(self.factors).sum(axis=1)
         else:
@@ -44,11 +48,12 @@ class MirroredMixture:
             self.factors = np.linalg.inv(lower).transpose(0, 2, 1)
             logdets = -np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
         images = np.stack([self.whiten(mean, k) for k, mean in enumerate(means)])
-        # u'b = x'(L b): one vector a component gives the argument of cosh.
+        # u'b = x'(L b): one vector a component tells the side and how clearly.
         self.pulls: Array = np.stack([self._dewhiten(image, k) for k, image in enumerate(images)])
+        self.images: Array = images  # b
         half_log_tau = self.dim / 2 * math.log(2 * math.pi)
         self.mirrored: NDArray[np.bool_] = np.asarray(means.any(axis=1))  # the others are centred at zero
-        self.constants: Array = np.log(weights) + logdets - half_log_tau - np.square(images).sum(axis=1) / 2
+        self.constants: Array = np.log(weights) + logdets - half_log_tau
 
     @property
     def is_diagonal(self) -> bool:
@@ -71,13 +76,14 @@ class MirroredMixture:
         return np.asarray(x * self.factors[k] if self.is_diagonal else x @ self.factors[k])
 
     def log_components(self, x: Array) -> tuple[Array, Array]:
-        """Return log(weight_k p_k(x)) and the arguments of cosh, (n, k) each."""
+        """Return log(weight_k p_k(x)) and u'b, (n, k) each."""
         pulls = x @ self.pulls.T
-        return self.constants + log_cosh(pulls) - self._squares(x) / 2, pulls
+        return self.constants + _other_half(pulls) - self._squares(x, pulls) / 2, pulls
 
     def log_density(self, x: Array) -> Array:
         """Return log p of each difference."""
-        return np.asarray(logsumexp(self.log_components(x)[0], axis=1))
+        blocks = [x[begin : begin + _BLOCK] for begin in range(0, len(x), _BLOCK)]
+        return np.concatenate([logsumexp(self.log_components(block)[0], axis=1) for block in blocks] or [np.empty(0)])
 
     def log_density_of_pairs(self, a: Embeddings, b: Embeddings) -> Array:
         """Return log p(a_i - b_j) for all pairs of rows, a component at a time, without forming the differences."""
@@ -86,7 +92,9 @@ class MirroredMixture:
             logs = half_squared_distances(self.whiten(a, k), self.whiten(b, k))
             np.subtract(self.constants[k], logs, out=logs)
             if self.mirrored[k]:
-                logs += log_cosh((a @ self.pulls[k])[:, None] - b @ self.pulls[k])
+                # |u - s b|^2 = |u|^2 + |b|^2 - 2 |u'b|, s being the side of zero on which u lies
+                pulls = (a @ self.pulls[k])[:, None] - b @ self.pulls[k]
+                logs += np.abs(pulls) + _other_half(pulls) - self.images[k] @ self.images[k] / 2
             np.logaddexp(total, logs, out=total)
         return total
 
@@ -102,9 +110,8 @@ class MirroredMixture:
         """Return sum_k g_k D_k(x)^2 over components and both mirror halves, g being their share in x (Eq. C-3)."""
         logs, pulls = self.log_components(x)
         share = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
-        # Of a mirrored pair the nearer half has share (1 + tanh)/2: the mean of |u - b|^2 and |u + b|^2 under that.
-        centres = np.einsum("kd,kd->k", self.means, self.pulls)  # |b|^2
-        squares = self._squares(x) + centres - 2 * pulls * np.tanh(pulls)
+        # Of a mirrored pair the nearer half has share (1 + tanh |u'b|)/2; the farther is 4 |u'b| further in the square.
+        squares = self._squares(x, pulls) + 2 * np.abs(pulls) * (1 - np.tanh(np.abs(pulls)))
         return np.asarray((share * squares).sum(axis=1))
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
@@ -118,13 +125,16 @@ class MirroredMixture:
             x[rows] += noise[rows] * root if self.is_diagonal else noise[rows] @ root
         return np.asarray(x)
 
-    def _squares(self, x: Array) -> Array:
-        """Return |u|^2 of each difference under each component, (n, k)."""
-        if self.is_diagonal:
-            return np.asarray(np.square(x) @ np.square(self.factors).T)
+    def _squares(self, x: Array, pulls: Array) -> Array:
+        """Return the squared distance to the nearer half of each component, |u - s b|^2 with s = sign(u'b): (n, k)."""
+        if self.is_diagonal:  # by products, which are quick; a mean far beyond the spread costs digits
+            squares = np.square(x) @ np.square(self.factors).T
+            return np.asarray(squares - 2 * np.abs(pulls) + np.square(self.images).sum(axis=1))
         squares = np.empty((len(x), len(self.weights)))
         for k, factor in enumerate(self.factors):
             u = x @ factor
+            if self.mirrored[k]:
+                u -= np.multiply.outer(np.copysign(1.0, pulls[:, k]), self.images[k])
             squares[:, k] = np.einsum("ij,ij->i", u, u)
         return squares
 
@@ -132,7 +142,6 @@ class MirroredMixture:
         return np.asarray(u * self.factors[k] if self.is_diagonal else self.factors[k] @ u)
 
 
-def log_cosh(x: Array) -> Array:
-    """Return log cosh x, even to the bit and without overflow."""
-    size = np.abs(x)
-    return np.asarray(size + np.log1p(np.exp(-2 * size)) - math.log(2))
+def _other_half(pulls: Array) -> Array:
+    """Return log((1 + exp(-2 |u'b|)) / 2): what the farther half adds to the nearer; 0 for a component at zero."""
+    return np.asarray(np.log1p(np.exp(-2 * np.abs(pulls))) - math.log(2))

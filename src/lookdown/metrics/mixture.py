@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 from scipy.stats import spearmanr
 
 from lookdown.errors import CollapsedComponentWarning, InputError
@@ -16,8 +17,8 @@ from lookdown.metrics.differences import draw_differences
 from lookdown.metrics.estimate import Method
 from lookdown.metrics.expectation_maximisation import Fit, expectation_maximisation, start
 from lookdown.metrics.gaussian import GaussianLikelihoodRatio
-from lookdown.metrics.inputs import as_embeddings, as_labels, unit
-from lookdown.metrics.metric import Hypothesis, Metric
+from lookdown.metrics.inputs import Embeddings, as_embeddings, as_labels, refuse_zero, unit
+from lookdown.metrics.metric import Hypothesis, Metric, ScoreLaw
 from lookdown.metrics.mirrored_mixture import MirroredMixture
 from lookdown.metrics.pair_moments import PairMoments, Weighting
 from lookdown.metrics.pairwise import paired_differences
@@ -27,7 +28,7 @@ __all__ = ["MahalanobisApproximation", "MixtureLikelihoodRatio"]
 Array = NDArray[np.float64]
 
 _BLOCK = 512  # queries by gallery rows scored at a time
-_SIMULATED = 1 << 18  # differences drawn to learn the law of the score
+_ROUNDS = 32  # of 4,096 differences drawn from each hypothesis, to learn the law of the score
 
 
 class MahalanobisApproximation(NamedTuple):
@@ -58,7 +59,8 @@ class MixtureLikelihoodRatio(Metric):
     weighting: `pairs` or `classes`, as in `PairMoments.covariances`; it also governs which pairs are drawn.
     components: `fixed`, or `auto` to take `same` and `different` as the most to try and choose by BIC. Pairs share
         chips, so BIC sees more evidence than there is and leans to many components.
-    shrinkage: as for the Gaussian metric; a component counts its share of the chips.
+    shrinkage: as for the Gaussian metric; a component counts its share of the chips. `shrinkage_` has the amounts for
+        the whole covariances, which one component and the shortlist use.
     normalize: put embeddings on the unit sphere first.
     ridge, tol, max_iter: of expectation-maximisation: the floor of a variance relative to the mean square, the gain a
         difference at which it stops, and the most rounds.
@@ -105,6 +107,8 @@ class MixtureLikelihoodRatio(Metric):
         labels = as_labels(y, len(embeddings))
         if self.normalize:
             embeddings = np.asarray(unit(embeddings), dtype=np.float64)
+        if self.normalize and embeddings.shape[1] == 1:
+            raise InputError("X has 1 feature(s), of which the unit sphere leaves the sign only; use normalize=False")
         moments = PairMoments.of(embeddings, labels)
         same, different = moments.covariances(self.weighting)
         refuse_unusable(same, different, moments.mean)
@@ -114,7 +118,7 @@ class MixtureLikelihoodRatio(Metric):
             "different": self._fit_hypothesis("different", embeddings, labels, different, free[1]),
         }
         self._begin(moments.dim)
-        self._laws: dict[Hypothesis, _SimulatedScoreLaw] = {}
+        self._scores_of_model: Array | None = None
         self.same_, self.different_ = fits["same"].mixture, fits["different"].mixture
         self.bic_ = {name: fit.bic for name, fit in fits.items()}
         self.converged_ = {name: fit.converged for name, fit in fits.items()}
@@ -128,11 +132,12 @@ class MixtureLikelihoodRatio(Metric):
 
     def score(self, queries: ArrayLike, gallery: ArrayLike) -> Array:
         """Return (queries, gallery) log-likelihood ratios; beyond the answer, memory is that of a small block."""
-        a, b = self._prepare(queries, "queries"), self._prepare(gallery, "gallery")
+        a, b = self._checked(queries, "queries"), self._checked(gallery, "gallery")
         scores = np.empty((len(a), len(b)))
         for i in range(0, len(a), _BLOCK):
+            rows = self._prepare(a[i : i + _BLOCK])
             for j in range(0, len(b), _BLOCK):
-                rows, columns = a[i : i + _BLOCK], b[j : j + _BLOCK]
+                columns = self._prepare(b[j : j + _BLOCK])
                 same = self.same_.log_density_of_pairs(rows, columns)
                 same -= self.different_.log_density_of_pairs(rows, columns)
                 scores[i : i + _BLOCK, j : j + _BLOCK] = same
@@ -140,12 +145,18 @@ class MixtureLikelihoodRatio(Metric):
 
     def score_pairs(self, first: ArrayLike, second: ArrayLike) -> Array:
         """Return the log-likelihood ratio of each row of `first` and the same row of `second`."""
-        return self.score_differences(self._differences(first, second))
+        return self._ratio(self._differences(first, second))
 
-    def score_differences(self, differences: Array) -> Array:
+    def score_differences(self, differences: ArrayLike) -> Array:
         """Return the log-likelihood ratios of differences of (unit) embeddings; x and -x score the same to the bit."""
-        self._require_fit()
-        return self.same_.log_density(differences) - self.different_.log_density(differences)
+        return self._ratio(self._embeddings(differences, "differences").astype(np.float64, copy=False))
+
+    def _ratio(self, differences: Array) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self.same_.log_density(differences) - self.different_.log_density(differences)
+        if not np.isfinite(scores).all():
+            raise InputError("a difference is so large that its square overflows; scale the embeddings down")
+        return scores
 
     def shortlist_metric(self) -> GaussianLikelihoodRatio:
         """Return the best single Gaussian, which any L2 engine can search; its first results are worth scoring here.
@@ -154,22 +165,23 @@ class MixtureLikelihoodRatio(Metric):
         those over all pairs.
         """
         self._require_fit()
-        metric = GaussianLikelihoodRatio(self.shrinkage, normalize=self.normalize, weighting=self.weighting)
-        metric._set_covariances(self.same_covariance_, self.different_covariance_, self.shrinkage_, self.mean_)
-        return metric
+        return self._gaussian("clip")
 
     def sample(self, n: int, hypothesis: Hypothesis, *, seed: int | None = None) -> Array:
         """Draw `n` differences from the fitted law of `same` or `different` pairs."""
         self._require_fit()
         if hypothesis not in ("same", "different"):
             raise InputError(f"hypothesis must be 'same' or 'different', got {hypothesis!r}")
+        _check_count("n", n)
         mixture = self.same_ if hypothesis == "same" else self.different_
         return mixture.sample(n, np.random.default_rng(self.seed if seed is None else seed))
 
     def approximate_pairs(self, first: ArrayLike, second: ArrayLike) -> MahalanobisApproximation:
         """Score aligned pairs by weighted Mahalanobis distances (Theorem 1, Eq. C-3) and say how far off that is."""
         differences = self._differences(first, second)
-        exact = self.score_differences(differences)
+        exact = self._ratio(differences)
+        if np.ptp(exact) == 0:
+            raise InputError("all pairs score the same, so there is nothing to approximate; give differing pairs")
         forms = self.different_.expected_mahalanobis(differences) - self.same_.expected_mahalanobis(differences)
         constant = float(np.mean(exact - forms / 2))
         errors = forms / 2 + constant - exact
@@ -202,6 +214,17 @@ class MixtureLikelihoodRatio(Metric):
     def _fit_components(
         self, hypothesis: Hypothesis, x: Array, count: int, covariance: Array, samples: int
     ) -> _FittedHypothesis:
+        try:
+            return self._fit_count(hypothesis, x, count, covariance, samples)
+        except np.linalg.LinAlgError as error:
+            raise InputError(
+                f"a covariance for {hypothesis} differences has no spread in some direction, with ridge={self.ridge:g} "
+                f"and shrinkage={self.shrinkage}; use the defaults of both, or fewer components"
+            ) from error
+
+    def _fit_count(
+        self, hypothesis: Hypothesis, x: Array, count: int, covariance: Array, samples: int
+    ) -> _FittedHypothesis:
         fit = self._run_em(hypothesis, x, count) if count > 1 else None
         if fit is None or len(fit.mixture.weights) == 1:
             mixture = self._shrunk(np.ones(1), np.zeros((1, len(covariance))), covariance[None], samples)
@@ -214,20 +237,10 @@ class MixtureLikelihoodRatio(Metric):
     def _run_em(self, hypothesis: Hypothesis, x: Array, count: int) -> Fit:
         diagonal = self.covariance == "diagonal"
         rng = np.random.default_rng([self.seed, int(hypothesis == "same"), count])
-        try:
-            return expectation_maximisation(
-                x,
-                start(x, count, rng, diagonal=diagonal),
-                ridge=self.ridge,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                name=hypothesis,
-            )
-        except np.linalg.LinAlgError as error:
-            raise InputError(
-                f"a component for {hypothesis} differences lost all spread with ridge={self.ridge:g}; use the default "
-                "ridge, or fewer components"
-            ) from error
+        first = start(x, count, rng, diagonal=diagonal)
+        return expectation_maximisation(
+            x, first, ridge=self.ridge, tol=self.tol, max_iter=self.max_iter, name=hypothesis
+        )
 
     def _shrunk(self, weights: Array, means: Array, covariances: Array, samples: int) -> MirroredMixture:
         """Shrink each covariance by how many chips, not pairs, stand behind it."""
@@ -239,17 +252,37 @@ class MixtureLikelihoodRatio(Metric):
         return MirroredMixture(weights, means, np.stack(kept))
 
     def _differences(self, first: ArrayLike, second: ArrayLike) -> Array:
-        return np.asarray(paired_differences(self._prepare(first, "first"), self._prepare(second, "second")))
+        a, b = self._checked(first, "first"), self._checked(second, "second")
+        return np.asarray(paired_differences(self._prepare(a), self._prepare(b)))
 
-    def _prepare(self, X: ArrayLike, name: str) -> Array:
-        embeddings = self._embeddings(X, name).astype(np.float64, copy=False)
-        return np.asarray(unit(embeddings, name) if self.normalize else embeddings, dtype=np.float64)
+    def _checked(self, X: ArrayLike, name: str) -> Embeddings:
+        embeddings = self._embeddings(X, name)
+        if self.normalize:
+            refuse_zero(embeddings, name)
+        return embeddings
 
-    def _law(self, hypothesis: Hypothesis) -> _SimulatedScoreLaw:
-        if hypothesis not in self._laws:
-            scores = self.score_differences(self.sample(_SIMULATED, hypothesis))
-            self._laws[hypothesis] = _SimulatedScoreLaw(np.sort(scores))
-        return self._laws[hypothesis]
+    def _prepare(self, embeddings: Embeddings) -> Array:
+        """Return some checked rows as they are compared; done a block at a time, so that no gallery is copied whole."""
+        rows = embeddings.astype(np.float64, copy=False)
+        return np.asarray(unit(rows) if self.normalize else rows, dtype=np.float64)
+
+    def _gaussian(self, indefinite: Literal["clip", "keep"]) -> GaussianLikelihoodRatio:
+        metric = GaussianLikelihoodRatio(self.shrinkage, indefinite, self.normalize, self.weighting)
+        metric._set_covariances(self.same_covariance_, self.different_covariance_, self.shrinkage_, self.mean_)
+        return metric
+
+    def _law(self, hypothesis: Hypothesis) -> ScoreLaw:
+        if len(self.same_.weights) == len(self.different_.weights) == 1 and self.covariance == "full":
+            return self._gaussian("keep")._law(hypothesis)
+        if self._scores_of_model is None:
+            rng = np.random.default_rng(self.seed)
+            drawn = [self._ratio(mixture.sample(_BLOCK * 8, rng)) for _ in range(_ROUNDS) for mixture in self._both]
+            self._scores_of_model = np.sort(np.concatenate(drawn))
+        return _SimulatedScoreLaw.of(self._scores_of_model, hypothesis)
+
+    @property
+    def _both(self) -> tuple[MirroredMixture, MirroredMixture]:
+        return self.same_, self.different_
 
     def _state(self) -> dict[str, Any]:
         names = (
@@ -269,7 +302,7 @@ class MixtureLikelihoodRatio(Metric):
         return {**super()._state(), **mixtures, **{name: getattr(self, name) for name in names}}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._laws = {}
+        self._scores_of_model = None
         for name in ("same_", "different_"):
             parts = {part: state.pop(f"{name}.{part}") for part in ("weights", "means", "covariances")}
             setattr(self, name, MirroredMixture(**parts))
@@ -284,8 +317,11 @@ class MixtureLikelihoodRatio(Metric):
             if getattr(self, name) not in known:
                 raise InputError(f"{name} must be {known[0]!r} or {known[1]!r}, got {getattr(self, name)!r}")
         for name in ("ridge", "tol"):
-            if not getattr(self, name) >= 0:
-                raise InputError(f"{name} must be 0 or more, got {getattr(self, name)!r}")
+            value = getattr(self, name)
+            if not (isinstance(value, int | float | np.number) and 0 <= value < np.inf):
+                raise InputError(f"{name} must be a number from 0, got {value!r}")
+        if not (isinstance(self.seed, int | np.integer) and self.seed >= 0):
+            raise InputError(f"seed must be a whole number from 0, got {self.seed!r}")
 
 
 def _check_count(name: str, value: object) -> None:
@@ -308,13 +344,25 @@ class _FittedHypothesis:
 
 @dataclass(frozen=True, slots=True)
 class _SimulatedScoreLaw:
-    """The law of the score among differences drawn from the model: a mixture's has no closed form."""
+    """The law of the score under the model, from differences drawn from both hypotheses alike.
+
+    The score is the logarithm of their ratio, so a draw counts 2 / (1 + e^s) towards *different* and 2 / (1 + e^-s)
+    towards *same*. Draws of *same* pairs thus fill the far tail of *different*, which its own draws never reach.
+    """
 
     scores: Array  # rising
+    reaching: Array  # (n,) share of the hypothesis at each score or above
     method: Method = "simulated"
 
+    @classmethod
+    def of(cls, scores: Array, hypothesis: Hypothesis) -> _SimulatedScoreLaw:
+        weights = 2 * expit(scores if hypothesis == "same" else -scores) / len(scores)
+        return cls(scores, np.minimum(weights[::-1].cumsum()[::-1], 1.0))
+
     def exceedance(self, score: float) -> float:
-        return float(1 - np.searchsorted(self.scores, score) / len(self.scores))
+        place = int(np.searchsorted(self.scores, score))
+        return float(self.reaching[place]) if place < len(self.scores) else 0.0
 
     def threshold(self, rate: float) -> float:
-        return float(np.quantile(self.scores, 1 - rate))
+        place = int(np.searchsorted(-self.reaching, -rate))
+        return float(self.scores[min(place, len(self.scores) - 1)])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lookdown.errors import InputError
-from lookdown.metrics.inputs import Embeddings, as_embeddings, as_labels, refuse_non_finite, unit
+from lookdown.metrics.inputs import Embeddings, as_embeddings, as_labels, refuse_non_finite, refuse_zero, unit
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
@@ -159,7 +159,7 @@ class PairMoments:
         with np.errstate(over="ignore", invalid="ignore"):
             if self.normalize and np.isfinite(rows).all():
                 if not rows.any(axis=1).all():
-                    unit(matrix)  # names the row
+                    refuse_zero(matrix)  # names the row in the whole
                 rows = unit(rows).astype(np.float64, copy=False)
             mean = rows.mean(axis=0)
             rows -= mean
