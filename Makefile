@@ -46,5 +46,5 @@ $(VENV)/.torch: constraints.txt
 	touch $@
 
 $(VENV)/.every-extra: $(VENV)/.torch pyproject.toml
-	$(PIP) --editable '.[cli,bench,dev]'
+	$(PIP) --editable '.[chips,cli,bench,dev]'
 	touch $@

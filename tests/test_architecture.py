@@ -79,6 +79,7 @@ def test_every_folder_is_a_known_layer_and_none_is_a_drawer() -> None:
 def test_each_module_has_its_test_at_the_same_path() -> None:
     tested_elsewhere = {
         "experiments/gaussian_world.py": "experiments/test_discussion_1.py",
+        "chips/annotations.py": "chips/sources/test_sources.py",
         "errors.py": "test_packaging.py",
         "__main__.py": "test_packaging.py",
     }
@@ -87,6 +88,9 @@ def test_each_module_has_its_test_at_the_same_path() -> None:
         if path.name == "__init__.py":
             continue
         test = tested_elsewhere.get(place, (path.relative_to(SOURCE).parent / f"test_{path.name}").as_posix())
+        if path.parent.name == "sources" and not (ROOT / "tests" / test).exists():
+            test = "chips/sources/test_sources.py"  # sources of one shape share their tests
+            assert path.stem in (ROOT / "tests" / test).read_text()
         assert (ROOT / "tests" / test).exists(), f"{place} has no test"
 
 

@@ -68,6 +68,21 @@ def test_a_missing_extra_is_one_sentence_with_the_remedy() -> None:
     )
 
 
+@pytest.mark.parametrize("module", ["pyarrow", "PIL", "rasterio", "shapely", "defusedxml"])
+def test_a_command_without_its_extra_is_one_sentence_too(module: str, tmp_path: Path) -> None:
+    (tmp_path / "Annotations").mkdir()
+    code = (
+        f"import sys; sys.modules[{module!r}] = None;"
+        f"sys.argv = ['lookdown', 'prepare', 'voc', {str(tmp_path)!r}, '-o', {str(tmp_path / 'out')!r}];"
+        "from lookdown.__main__ import main; main()"
+    )
+    shown = run("-c", code)
+    assert shown.returncode == 1
+    assert shown.stderr == (
+        "lookdown: this command needs packages that are not installed; run: pip install 'lookdown[chips]'\n"
+    )
+
+
 def test_another_missing_module_is_not_hidden() -> None:
     code = "import sys; sys.modules['lookdown.cli'] = None; from lookdown.__main__ import main; main()"
     assert "ModuleNotFoundError" in run("-c", code).stderr

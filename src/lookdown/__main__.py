@@ -6,6 +6,18 @@ import sys
 
 from lookdown.errors import LookdownError, MissingExtraError
 
+# Modules that only an extra brings; anything else that is missing is an error of ours, and shown as one.
+EXTRA_OF = {
+    "packaging": "cli",
+    "rich": "cli",
+    "typer": "cli",
+    "defusedxml": "chips",
+    "PIL": "chips",
+    "pyarrow": "chips",
+    "rasterio": "chips",
+    "shapely": "chips",
+}
+
 
 def main() -> None:
     """Run the command line; an error that a user can meet is one sentence, not a traceback."""
@@ -16,9 +28,11 @@ def main() -> None:
     except LookdownError as error:
         sys.exit(f"lookdown: {error}")
     except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich", "packaging"):
+        extra = EXTRA_OF.get((error.name or "").split(".")[0])
+        if extra is None:
             raise
-        sys.exit(f"lookdown: {MissingExtraError('the command line', 'cli')}")
+        part = "the command line" if extra == "cli" else "this command"
+        sys.exit(f"lookdown: {MissingExtraError(part, extra)}")
 
 
 if __name__ == "__main__":

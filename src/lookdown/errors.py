@@ -4,12 +4,16 @@ from __future__ import annotations
 
 __all__ = [
     "CollapsedComponentWarning",
+    "ImageError",
     "InputError",
     "LookdownError",
     "LowRankWarning",
+    "ManifestError",
     "MissingExtraError",
     "NotCalibratedError",
     "NotFittedError",
+    "OutputError",
+    "SourceError",
     "StoredMetricError",
     "UncalibratedWarning",
     "UnsupportedOperationError",
@@ -57,3 +61,19 @@ class CollapsedComponentWarning(UserWarning):
 
 class UncalibratedWarning(UserWarning):
     """A rate or probability comes from the model's own law, not from held-out data."""
+
+
+class SourceError(LookdownError, ValueError):
+    """A data source that is not laid out as expected; the message names the file or folder."""
+
+
+class ImageError(LookdownError, ValueError):
+    """An image that cannot be read; the message names the file and the reason."""
+
+
+class ManifestError(LookdownError, ValueError):
+    """A manifest that cannot be used; the message names the file, the row and the reason."""
+
+
+class OutputError(LookdownError, ValueError):
+    """An output folder that cannot be written, or that holds something else."""

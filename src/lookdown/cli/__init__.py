@@ -8,11 +8,13 @@ import typer
 
 from lookdown import __version__
 from lookdown.cli.doctor import doctor
+from lookdown.cli.prepare import prepare
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(doctor)
+app.command()(prepare)
 
 
 def _print_version(wanted: bool) -> None:

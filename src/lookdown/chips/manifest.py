@@ -1,0 +1,208 @@
+"""The one table that everything downstream reads: a row a chip."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+import shapely
+from numpy.typing import NDArray
+
+from lookdown.errors import ManifestError
+
+__all__ = ["ROLES", "SCHEMA", "Manifest"]
+
+ROLES = ("train", "query", "gallery")
+SCHEMA = pa.schema([
+    pa.field("id", pa.string(), nullable=False),
+    pa.field("path", pa.string(), nullable=False),  # below the root
+    pa.field("scene", pa.string(), nullable=False),
+    pa.field("polygon", pa.string()),  # WKT, pixels in the scene; empty where the chip is the whole image
+    pa.field("label", pa.string()),
+    pa.field("role", pa.string(), nullable=False),
+    pa.field("background", pa.bool_(), nullable=False),
+    pa.field("scene_group", pa.string(), nullable=False),
+    pa.field("footprint", pa.string()),  # WKT, degrees of longitude and latitude (WGS84)
+    pa.field("time", pa.string()),  # ISO 8601
+    pa.field("sensor", pa.string()),
+    pa.field("gsd", pa.float64()),  # metres a pixel
+])  # fmt: skip
+_ROOT = b"lookdown.root"
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Chips with their place, class and role; `table` has the columns of `SCHEMA`, paths are relative to `root`."""
+
+    table: pa.Table
+    root: Path
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[dict[str, Any]], root: Path) -> Self:
+        """Build a manifest from one mapping a chip; columns that are not given are empty."""
+        return cls(pa.Table.from_pylist(list(rows), schema=SCHEMA), root)
+
+    @classmethod
+    def read(cls, path: str | Path, *, root: str | Path | None = None, check_files: bool = True) -> Self:
+        """Read and check `manifest.parquet` (a file, or the folder that holds it) or a CSV with the same columns.
+
+        Chips lie below `root`: the one recorded in the file, else the folder of the file, unless another is given.
+        """
+        file = Path(path)
+        file = file / "manifest.parquet" if file.is_dir() else file
+        table, recorded = _read_table(file)
+        manifest = cls(table, Path(root) if root else file.parent / recorded)
+        problems = _problems(table)
+        if not problems and check_files:
+            problems = manifest._missing_files()
+        _refuse(problems, file)
+        return manifest
+
+    def write(self, file: Path) -> None:
+        """Check, then write as Parquet: beside the file first, then renamed, so that it is whole or absent."""
+        _refuse(_problems(self.table), file)
+        relative = self.root.resolve() == file.parent.resolve()
+        root = "." if relative else str(self.root.resolve())
+        table = self.table.replace_schema_metadata({_ROOT: root.encode()})
+        beside = file.with_name(f".{file.name}.part")
+        pyarrow.parquet.write_table(table, beside)
+        beside.rename(file)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def paths(self) -> list[Path]:
+        """Where the chips are."""
+        return [self.root / path for path in self.table["path"].to_pylist()]
+
+    @property
+    def labels(self) -> list[str | None]:
+        """The class of each chip, None where it is not known."""
+        return list(self.table["label"].to_pylist())
+
+    @property
+    def groups(self) -> list[str]:
+        """The scene group of each chip."""
+        return list(self.table["scene_group"].to_pylist())
+
+    @property
+    def background(self) -> NDArray[np.bool_]:
+        """Which chips show none of the objects."""
+        return np.asarray(self.table["background"].to_pylist(), dtype=np.bool_)
+
+    def with_role(self, *roles: str) -> Manifest:
+        """Return the chips of some roles."""
+        return Manifest(self.table.filter(pc.is_in(self.table["role"], pa.array(roles))), self.root)
+
+    def _missing_files(self) -> list[str]:
+        problems = []
+        root = self.root.resolve()
+        for row, path in enumerate(self.paths):
+            if not path.is_file():
+                problems.append(f"row {row} (id {self.table['id'][row]}): {path} is missing")
+            elif path.is_symlink() and not path.resolve().is_relative_to(root):
+                problems.append(f"row {row} (id {self.table['id'][row]}): {path} is a link that leads out of the root")
+        return problems
+
+
+def _read_table(file: Path) -> tuple[pa.Table, str]:
+    try:
+        if file.suffix.lower() == ".csv":
+            # Every column as text, so that a class called 007 or a scene called 1e5 stays what it is.
+            names = pyarrow.csv.read_csv(file, read_options=pa.csv.ReadOptions(block_size=1 << 22)).column_names
+            options = pa.csv.ConvertOptions(
+                column_types={**dict.fromkeys(names, pa.string()), "background": pa.bool_(), "gsd": pa.float64()},
+                strings_can_be_null=True,
+                null_values=[""],
+            )
+            table = pyarrow.csv.read_csv(file, convert_options=options)
+        else:
+            table = pyarrow.parquet.read_table(file)
+    except FileNotFoundError as error:
+        raise ManifestError(f"{file} is missing; run `lookdown prepare`, or name a manifest") from error
+    except (OSError, pa.ArrowException) as error:
+        raise ManifestError(f"{file} cannot be read: {str(error).splitlines()[0]}") from error
+    metadata = table.schema.metadata or {}
+    absent = [field.name for field in SCHEMA if not field.nullable and field.name not in table.column_names]
+    if absent:
+        raise ManifestError(
+            f"{file} has no column {', '.join(absent)}; its columns are {', '.join(table.column_names)}"
+        )
+    columns = [
+        table[field.name] if field.name in table.column_names else pa.nulls(len(table), field.type) for field in SCHEMA
+    ]
+    try:
+        whole = pa.table(columns, names=SCHEMA.names).cast(pa.schema([f.with_nullable(True) for f in SCHEMA]))
+    except pa.ArrowException as error:
+        raise ManifestError(f"{file} has a column of another type: {str(error).splitlines()[0]}") from error
+    return whole, metadata.get(_ROOT, b".").decode("utf-8", "replace")
+
+
+def _refuse(problems: list[str], file: Path) -> None:
+    if problems:
+        shown = "; ".join(problems[:_SHOWN])
+        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+        raise ManifestError(f"{file} cannot be used: {shown}{more}. Correct these rows, or prepare the data again")
+
+
+def _problems(table: pa.Table) -> list[str]:
+    if not len(table):
+        return ["it has no rows"]
+    return [*_ids_that_repeat(table), *_bad_rows(table)]
+
+
+def _ids_that_repeat(table: pa.Table) -> list[str]:
+    ids = table["id"].to_pylist()
+    first: dict[str | None, int] = {}
+    return [
+        f"row {row}: id {name} stands in row {first[name]} already"
+        for row, name in enumerate(ids)
+        if first.setdefault(name, row) != row
+    ]
+
+
+def _bad_rows(table: pa.Table) -> list[str]:
+    problems = []
+    required = [field.name for field in SCHEMA if not field.nullable]
+    polygons = shapely.from_wkt(np.array(table["polygon"].to_pylist(), dtype=object), on_invalid="ignore")
+    for row, chip in enumerate(table.to_pylist()):
+        where = f"row {row} (id {chip['id']})"
+        if absent := [name for name in required if chip[name] is None]:
+            problems.append(f"{where}: {', '.join(absent)} is empty")
+            continue
+        if chip["role"] not in ROLES:
+            problems.append(f"{where}: role {chip['role']!r} is not one of {', '.join(ROLES)}")
+        if reason := _unsafe(chip["path"]):
+            problems.append(f"{where}: path {chip['path']!r} {reason}")
+        if chip["polygon"] and (polygons[row] is None or polygons[row].geom_type != "Polygon"):
+            problems.append(f"{where}: polygon {chip['polygon'][:40]!r} is not a WKT polygon")
+    return problems
+
+
+def _unsafe(path: str) -> str | None:
+    """Say why a path of a manifest is not followed: a table from a stranger must not reach beyond its folder."""
+    if path.startswith("/vsi") or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", path):
+        return "is not a file below the root"
+    if path.lower().endswith(".vrt"):
+        return "is a virtual raster, which may point anywhere"
+    if Path(path).is_absolute() or ".." in Path(path).parts:
+        return "leads out of the root"
+    return None
+
+
+def polygon_wkt(corners: Sequence[tuple[float, float]] | None) -> str | None:
+    """Return corners as WKT, to a thousandth of a pixel."""
+    if corners is None:
+        return None
+    ring = ", ".join(f"{x:.10g} {y:.10g}" for x, y in (*corners, corners[0]))
+    return f"POLYGON (({ring}))"

@@ -1,0 +1,84 @@
+"""An output folder that knows what made it: resumed when it is the same work, refused when it is not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lookdown.errors import OutputError
+
+__all__ = ["MARKER", "OutputFolder"]
+
+MARKER = "prepare.json"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFolder:
+    """A folder under work; `folder` is where to write, which on an overwrite is beside the final `path`."""
+
+    path: Path
+    folder: Path
+    fingerprint: str
+    complete: bool  # the same work was finished before: there is nothing to do
+
+    @classmethod
+    def open(cls, path: Path, fingerprint: str, *, overwrite: bool = False) -> OutputFolder:
+        """Start, resume or refuse, by what is there."""
+        folder, complete = path, False
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            made_by = _record(path)
+            if made_by is None:
+                raise OutputError(f"{path} is not empty and was not made by lookdown prepare; name another folder")
+            if made_by.get("fingerprint") == fingerprint:
+                complete = bool(made_by.get("complete"))
+            elif overwrite:
+                folder = path.with_name(f".{path.name}.new")
+            else:
+                raise OutputError(
+                    f"{path} holds chips of other data or other options; name another folder, or pass --overwrite"
+                )
+        output = cls(path, folder, fingerprint, complete)
+        if not complete:
+            output._begin()
+        return output
+
+    def finish(self, record: dict[str, Any]) -> None:
+        """Mark the work as done; on an overwrite, put it in the place of the old folder."""
+        self._mark({"complete": True, **record})
+        if self.folder != self.path:
+            old = self.path.with_name(f".{self.path.name}.old")
+            _remove(old)
+            self.path.rename(old)
+            self.folder.rename(self.path)
+            _remove(old)
+
+    def _begin(self) -> None:
+        try:
+            if self.folder.exists() and (_record(self.folder) or {}).get("fingerprint") != self.fingerprint:
+                _remove(self.folder)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._mark({"complete": False})
+        except OSError as error:
+            raise OutputError(f"{self.folder} cannot be written: {error}; name another folder") from error
+
+    def _mark(self, record: dict[str, Any]) -> None:
+        beside = self.folder / f".{MARKER}.part"
+        beside.write_text(json.dumps({"fingerprint": self.fingerprint, **record}, indent=2) + "\n")
+        beside.rename(self.folder / MARKER)
+
+
+def _record(folder: Path) -> dict[str, Any] | None:
+    try:
+        record = json.loads((folder / MARKER).read_text())
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder that carries our marker, or that is empty, and no other."""
+    if folder.is_dir() and (_record(folder) is not None or not any(folder.iterdir())):
+        shutil.rmtree(folder)

@@ -1,0 +1,375 @@
+"""From a source to a folder of chips and its manifest; it can be stopped and goes on where it was."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from PIL import Image
+
+from lookdown.chips import protocols
+from lookdown.chips.annotations import Annotated, Marked, Scene, Skipped
+from lookdown.chips.cutting import Chip, Cutting, background_windows, cut
+from lookdown.chips.imagery import SceneReader, open_scene
+from lookdown.chips.manifest import ROLES, Manifest, polygon_wkt
+from lookdown.chips.output import MARKER, OutputFolder
+from lookdown.chips.protocols import Split
+from lookdown.chips.scene_groups import find_groups, perceptual_hash
+from lookdown.chips.sources.folder import read_columns
+from lookdown.chips.sources.voc import box
+from lookdown.errors import ImageError, InputError, OutputError
+
+__all__ = ["Prepared", "Splitting", "prepare"]
+
+JOURNAL = "journal.jsonl"
+EXACT = Cutting(margin=0, smallest=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Splitting:
+    """How roles are given."""
+
+    protocol: Literal["conventional", "uda"] = "conventional"
+    split: Literal["group", "paper", "none"] = "group"  # none: everything is searched, nothing trained on
+    paper: str | None = None  # which of the paper's protocols, with split="paper"
+    groups: Literal["auto", "scene"] = "auto"  # as the source says, else by near-duplicates; or each scene for itself
+    train_classes: tuple[str, ...] | None = None
+    seed: int = 0
+    roles: Path | None = None  # a split.csv written before, to use again
+
+    def __post_init__(self) -> None:
+        if (self.split == "paper") != (self.paper is not None):
+            raise InputError("a split of the paper needs its name, and only that: --split paper --paper CBRSOR-MAR")
+        if self.train_classes and self.split == "group" and self.protocol == "conventional":
+            raise InputError("train classes are for --protocol uda; conventional splits train on every class")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What came of it."""
+
+    manifest: Manifest
+    skipped: list[Skipped]
+    notes: list[str]
+    resumed: bool
+
+
+def prepare(
+    found: Annotated,
+    out: Path,
+    *,
+    cutting: Cutting | None = None,
+    splitting: Splitting | None = None,
+    overwrite: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Prepared:
+    """Cut the chips of a source into `out`, give each a role, and write the manifest last."""
+    cutting, splitting = cutting or Cutting(), splitting or Splitting()
+    if not found.marked:
+        raise InputError(f"the source holds no object that can be used; skipped: {_common(found.skipped) or 'nothing'}")
+    given = _read_roles(splitting.roles) if splitting.roles else None
+    if splitting.split == "paper":
+        _refuse_paper_early(found, splitting)
+    output = OutputFolder.open(out, _fingerprint(found, cutting, splitting, given), overwrite=overwrite)
+    if output.complete:
+        notes = json.loads((out / MARKER).read_text()).get("notes", [])
+        return Prepared(Manifest.read(out), _read_skipped(out), notes, resumed=True)
+    try:
+        return _work(found, output, cutting, splitting, given, progress)
+    except OSError as error:
+        raise OutputError(
+            f"{output.folder} cannot be written: {error}; free the disk or name another folder"
+        ) from error
+
+
+def _work(
+    found: Annotated,
+    output: OutputFolder,
+    cutting: Cutting,
+    splitting: Splitting,
+    given: dict[str, str] | None,
+    progress: Callable[[int, int], None],
+) -> Prepared:
+    rows, skipped = _cut_all(found, output.folder, cutting, _wanted_background(found, cutting, splitting), progress)
+    skipped = [*found.skipped, *skipped]
+    _give_groups(rows, found, splitting)
+    split = _given(rows, given) if given is not None else _split(rows, splitting)
+    skipped += [
+        Skipped(row["id"], reason or "it has no role")
+        for row, role, reason in zip(rows, split.roles, split.reasons, strict=True)
+        if role is None
+    ]
+    kept = [{**row, "role": role} for row, role in zip(rows, split.roles, strict=True) if role]
+    if not kept:
+        raise InputError(f"no chip is left of {len(found.marked)} objects; skipped: {_common(skipped)}")
+    _write_csv(output.folder / "split.csv", ("id", "role"), ((row["id"], row["role"]) for row in kept))
+    _write_csv(output.folder / "skipped.csv", ("item", "reason"), ((item.item, item.reason) for item in skipped))
+    in_source = all(marked.polygon is None for marked in found.marked)
+    root = _common_root(found) if in_source else output.folder
+    Manifest.of_rows(kept, root).write(output.folder / "manifest.parquet")
+    (output.folder / JOURNAL).unlink(missing_ok=True)
+    output.finish({"cutting": asdict(cutting), "notes": split.notes, "chips": len(kept), "skipped": len(skipped)})
+    return Prepared(Manifest.read(output.path, check_files=False), skipped, split.notes, resumed=False)
+
+
+def _wanted_background(found: Annotated, cutting: Cutting, splitting: Splitting) -> int:
+    """Return how many background chips to cut: a share of the objects, or enough for a protocol of the paper."""
+    if splitting.paper is not None:
+        there = sum(item.background for item in found.marked)
+        return max(0, round(1.5 * (protocols.paper_background(splitting.paper) - there)))  # some scenes have no room
+    return round(cutting.background * sum(item.polygon is not None and not item.exact for item in found.marked))
+
+
+def _cut_all(
+    found: Annotated, folder: Path, cutting: Cutting, wanted: int, progress: Callable[[int, int], None]
+) -> tuple[list[dict[str, Any]], list[Skipped]]:
+    """Cut scene by scene on two threads, since decoding releases the interpreter; a journal keeps finished scenes."""
+    marked: dict[str, list[Marked]] = defaultdict(list)
+    for item in found.marked:
+        marked[item.scene].append(item)
+    done = {entry["scene"]: entry for entry in _read_journal(folder / JOURNAL)}
+    scenes = [name for name in found.scenes if marked[name]]
+    shares = dict(zip(scenes, _shares(wanted, len(scenes)), strict=True))
+    root = _common_root(found)
+
+    def work(name: str) -> dict[str, Any]:
+        return done.get(name) or _cut_scene(found.scenes[name], marked[name], shares[name], folder, root, cutting)
+
+    rows: list[dict[str, Any]] = []
+    skipped: list[Skipped] = []
+    with (folder / JOURNAL).open("a") as journal, ThreadPoolExecutor(2) as pool:
+        for number, entry in enumerate(pool.map(work, scenes), start=1):
+            if entry["scene"] not in done:
+                journal.write(json.dumps(entry) + "\n")
+                journal.flush()
+            rows += entry["rows"]
+            skipped += [Skipped(*pair) for pair in entry["skipped"]]
+            progress(number, len(scenes))
+    return rows, skipped
+
+
+def _cut_scene(
+    scene: Scene, marked: list[Marked], backgrounds: int, folder: Path, root: Path, cutting: Cutting
+) -> dict[str, Any]:
+    """Return the rows and the skipped of one scene, its chips being written."""
+    rows: list[dict[str, Any]] = []
+    skipped: list[tuple[str, str]] = []
+    try:
+        with open_scene(scene.path) as reader:
+            windows = _backgrounds(scene, reader, marked, backgrounds)
+            for item in [*marked, *windows]:
+                try:
+                    rows.append(_chip(scene, reader, item, folder, root, cutting))
+                except ValueError as error:
+                    skipped.append((item.id, str(error)))
+    except ImageError as error:
+        skipped = [(item.id, str(error)) for item in marked]
+        rows = []
+    return {"scene": scene.name, "rows": rows, "skipped": skipped}
+
+
+def _chip(
+    scene: Scene, reader: SceneReader, item: Marked, folder: Path, root: Path, cutting: Cutting
+) -> dict[str, Any]:
+    if item.polygon is None:
+        corners = box(0, 0, reader.width, reader.height)
+        pixels = reader.read((0, 0, reader.width, reader.height))
+        path = scene.path.absolute().relative_to(root).as_posix()
+    else:
+        corners = item.polygon
+        pixels = cut(reader, item.polygon, EXACT if item.exact else cutting)
+        path = _write_chip(pixels, folder, item.id)
+    return {
+        "id": item.id,
+        "path": path,
+        "scene": scene.name,
+        "polygon": polygon_wkt(item.polygon),
+        "label": item.label,
+        "background": item.background,
+        "scene_group": scene.group,
+        "footprint": reader.footprint(corners),
+        "time": scene.time,
+        "sensor": scene.sensor,
+        "gsd": scene.gsd or reader.gsd,
+        "hash": perceptual_hash(pixels),
+    }
+
+
+def _backgrounds(scene: Scene, reader: SceneReader, marked: list[Marked], count: int) -> list[Marked]:
+    polygons = [item.polygon for item in marked if item.polygon]
+    rng = np.random.default_rng(int(hashlib.sha256(scene.name.encode()).hexdigest()[:12], 16))
+    return [
+        Marked(
+            id=f"{scene.name}_background_{index}", scene=scene.name, polygon=box(*window), background=True, exact=True
+        )
+        for index, window in enumerate(background_windows(reader.width, reader.height, polygons, count, rng))
+    ]
+
+
+def _write_chip(pixels: Chip, folder: Path, name: str) -> str:
+    """Write a chip: JPEG for three bands or one, else the array itself; beside first, then renamed."""
+    safe = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:80]
+    if safe != name:  # two names may become one
+        safe += "-" + hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    picture = pixels.shape[2] in (1, 3)
+    path = folder / "chips" / f"{safe}{'.jpg' if picture else '.npy'}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.stem}.part")
+    with beside.open("wb") as file:
+        if picture:
+            Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels).save(
+                file, "JPEG", quality=95, subsampling=0
+            )
+        else:
+            np.save(file, pixels)
+    beside.rename(path)
+    return path.relative_to(folder).as_posix()
+
+
+def _give_groups(rows: list[dict[str, Any]], found: Annotated, splitting: Splitting) -> None:
+    """Fill in `scene_group`, and take the hashes out again."""
+    hashes = np.array([row.pop("hash") for row in rows], dtype=np.uint64)
+    known = [row["scene_group"] or row["scene"] for row in rows]
+    if splitting.groups == "auto" and any(scene.group is None for scene in found.scenes.values()):
+        known = find_groups(hashes, known)
+    for row, group in zip(rows, known, strict=True):
+        row["scene_group"] = group
+
+
+def _split(rows: list[dict[str, Any]], splitting: Splitting) -> Split:
+    ids, labels, groups = ([row[name] for row in rows] for name in ("id", "label", "scene_group"))
+    background = [row["background"] for row in rows]
+    if splitting.split == "none" or all(label is None for label in labels):
+        return _searched(len(rows), [])
+    options: dict[str, Any] = {"seed": splitting.seed}
+    if splitting.split == "paper":
+        options |= {"protocol": splitting.paper, "train_classes": splitting.train_classes}
+        return protocols.paper(ids, labels, groups, background, **options)
+    if splitting.protocol == "uda":
+        return protocols.uda(ids, labels, groups, background, train_classes=splitting.train_classes, **options)
+    try:
+        split = protocols.conventional(ids, labels, groups, background, **options)
+    except InputError as error:
+        return _searched(len(rows), [f"nothing was split, every chip is in the gallery: {error}"])
+    return _with_unlabelled(split, labels, groups, background)
+
+
+def _searched(chips: int, notes: list[str]) -> Split:
+    return Split(roles=["gallery"] * chips, reasons=[None] * chips, notes=notes, train_classes=[], test_classes=[])
+
+
+def _with_unlabelled(split: Split, labels: list[str | None], groups: list[str], background: list[bool]) -> Split:
+    """Let chips of no known class be searched, unless their place trains or asks."""
+    of_group = {group: role for group, role in zip(groups, split.roles, strict=True) if role}
+    for row, label in enumerate(labels):
+        if label is None and not background[row]:
+            role = of_group.get(groups[row], "gallery")
+            searched = role == "gallery"
+            split.roles[row] = role if searched else None
+            split.reasons[row] = None if searched else f"has no label, and its group is in {role}"
+    return split
+
+
+def _given(rows: list[dict[str, Any]], roles: dict[str, str]) -> Split:
+    """Give the roles of a file; a place in two of them is said, not mended."""
+    found = [roles.get(row["id"]) for row in rows]
+    places: dict[str, set[str]] = defaultdict(set)
+    for row, role in zip(rows, found, strict=True):
+        if role:
+            places[row["scene_group"]].add(role)
+    leaking = sum(len(of_group) > 1 for of_group in places.values())
+    notes = [f"{leaking} scene groups are in more than one role: the given split leaks"] if leaking else []
+    reasons = [None if role else "the given split does not name it" for role in found]
+    return Split(roles=found, reasons=reasons, notes=notes, train_classes=[], test_classes=[])
+
+
+def _read_roles(file: Path) -> dict[str, str]:
+    rows = read_columns(file, ("id", "role"))
+    if strange := sorted({row["role"] for row in rows} - set(ROLES)):
+        raise InputError(f"{file} has the role {strange[0]!r}; a role is one of {', '.join(ROLES)}")
+    return {row["id"]: row["role"] for row in rows}
+
+
+def _refuse_paper_early(found: Annotated, splitting: Splitting) -> None:
+    """Find out before anything is cut whether there are objects enough; background is cut as needed."""
+    assert splitting.paper is not None
+    objects = [item for item in found.marked if not item.background]
+    spare = protocols.paper_background(splitting.paper)
+    ids = [item.id for item in objects] + [f"background {number}" for number in range(spare)]
+    labels = [item.label for item in objects] + [None] * spare
+    background = [False] * len(objects) + [True] * spare
+    options: dict[str, Any] = {"protocol": splitting.paper, "train_classes": splitting.train_classes}
+    protocols.paper(ids, labels, ids, background, seed=splitting.seed, **options)
+
+
+def _shares(total: int, parts: int) -> list[int]:
+    """Divide a number into whole shares that differ by one at most."""
+    return [total * (part + 1) // parts - total * part // parts for part in range(parts)]
+
+
+def _fingerprint(found: Annotated, cutting: Cutting, splitting: Splitting, given: dict[str, str] | None) -> str:
+    """Return a digest of the data (names, sizes and times of the files, what is marked) and the options."""
+
+    def state(path: Path) -> tuple[int, int] | None:
+        try:
+            status = path.stat()
+        except OSError:
+            return None
+        return status.st_size, status.st_mtime_ns
+
+    content = [
+        version("lookdown"),
+        [(str(scene), state(scene.path)) for scene in found.scenes.values()],
+        [str(item) for item in found.marked],
+        asdict(cutting),
+        {name: str(value) for name, value in asdict(splitting).items() if name != "roles"},
+        given,
+    ]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _common_root(found: Annotated) -> Path:
+    """Return the folder that all scenes lie below."""
+    parents = [scene.path.absolute().parent for scene in found.scenes.values()]
+    root = parents[0]
+    for parent in parents[1:]:
+        while not parent.is_relative_to(root):
+            root = root.parent
+    return root
+
+
+def _read_journal(file: Path) -> Iterator[dict[str, Any]]:
+    """Yield the scenes that were finished; the last line may have been cut off in the middle."""
+    if not file.is_file():
+        return
+    for line in file.read_text().splitlines():
+        try:
+            yield json.loads(line)
+        except ValueError:
+            return
+
+
+def _write_csv(file: Path, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+    with file.open("w", newline="", encoding="utf-8", errors="surrogateescape") as lines:
+        writer = csv.writer(lines)
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def _read_skipped(folder: Path) -> list[Skipped]:
+    with (folder / "skipped.csv").open(newline="", encoding="utf-8", errors="surrogateescape") as lines:
+        return [Skipped(row["item"], row["reason"]) for row in csv.DictReader(lines)]
+
+
+def _common(skipped: list[Skipped]) -> str:
+    return "; ".join(f"{count} x {reason}" for reason, count in Counter(s.reason for s in skipped).most_common(3))

@@ -1,0 +1,124 @@
+"""lookdown prepare: from what you have to chips and a manifest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from lookdown.chips.annotations import Skipped
+    from lookdown.chips.manifest import Manifest
+
+
+def prepare(
+    source: Annotated[
+        str, typer.Argument(help="coco, dota, fair1m, fgsc23, fgsrsi23, folder, geojson, mar20, voc or windows")
+    ],
+    root: Annotated[Path, typer.Argument(help="folder (or file) of the data")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="folder to write chips and manifest.parquet to")],
+    protocol: Annotated[
+        Literal["conventional", "uda"], typer.Option(help="classes in all roles, or train and test classes apart")
+    ] = "conventional",
+    split: Annotated[
+        Literal["group", "paper", "none"],
+        typer.Option(help="whole scene groups, chips as in the paper (leaks), or everything into the gallery"),
+    ] = "group",
+    paper: Annotated[
+        str | None,
+        typer.Option(help="with --split paper: CBRSOR-FGSRSI, UDA-CBRSOR-FGSRSI, CBRSOR-MAR or UDA-CBRSOR-MAR"),
+    ] = None,
+    groups: Annotated[
+        Literal["auto", "scene"],
+        typer.Option(help="scene groups as given or found by near-duplicates, or each scene its own"),
+    ] = "auto",
+    train_classes: Annotated[
+        str | None, typer.Option(help="classes to train on, separated by commas; else a seeded choice")
+    ] = None,
+    reuse_split: Annotated[
+        Path | None, typer.Option(help="a split.csv written before, to give the same roles again")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="of every random choice")] = 0,
+    margin: Annotated[float, typer.Option(min=0, help="added around a box, as a share of its longer side")] = 0.1,
+    upright: Annotated[
+        bool, typer.Option("--upright", help="turn oriented boxes so that their longer side lies flat")
+    ] = False,
+    smallest: Annotated[int, typer.Option(min=1, help="leave out objects with fewer pixels on the longer side")] = 4,
+    background: Annotated[float, typer.Option(min=0, help="background chips to cut, as a share of the objects")] = 0.05,
+    oriented: Annotated[bool | None, typer.Option("--oriented", help="mar20: the oriented boxes")] = None,
+    boxes: Annotated[Path | None, typer.Option(help="geojson: the file of boxes or polygons")] = None,
+    label: Annotated[str | None, typer.Option(help="geojson: the property that names the class")] = None,
+    size: Annotated[list[int] | None, typer.Option(min=8, help="windows: side in pixels; may be repeated")] = None,
+    stride: Annotated[list[int] | None, typer.Option(min=1, help="windows: step in pixels, for all or each")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="show what the source holds, and stop")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="replace what another prepare left in the folder")
+    ] = False,
+) -> None:
+    """Cut chips from images and annotations, split them without leaks, write one table."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from lookdown.chips.cutting import Cutting
+    from lookdown.chips.preparing import Splitting
+    from lookdown.chips.preparing import prepare as prepare_chips
+    from lookdown.chips.sources import read_source
+
+    console = Console()
+    options = {"oriented": oriented, "boxes": boxes, "label": label, "size": size or None, "stride": stride or None}
+    found = read_source(source, root, **options)
+    classes = Counter(item.label or ("background" if item.background else "no class") for item in found.marked)
+    listed = ", ".join(f"{name} {count:,}" for name, count in sorted(classes.items()))
+    console.print(f"{len(found.scenes):,} images, {len(found.marked):,} objects: {listed}", markup=False)
+    if dry_run:
+        return
+    chosen = tuple(name.strip() for name in train_classes.split(",")) if train_classes else None
+    with Progress(console=console) as bar:
+        task = bar.add_task("cutting", total=None)
+        done = prepare_chips(
+            found,
+            out,
+            cutting=Cutting(margin=margin, upright=upright, smallest=smallest, background=background),
+            splitting=Splitting(
+                protocol=protocol,
+                split=split,
+                paper=paper,
+                groups=groups,
+                train_classes=chosen,
+                seed=seed,
+                roles=reuse_split,
+            ),
+            overwrite=overwrite,
+            progress=lambda number, total: bar.update(task, completed=number, total=total),
+        )
+    if done.resumed:
+        console.print(
+            f"{out} was prepared before from the same data with the same options; nothing to do", markup=False
+        )
+    _show(console, done.manifest, done.skipped, done.notes)
+    console.print(f"{len(done.manifest):,} chips in {out / 'manifest.parquet'}", markup=False)
+
+
+def _show(console: object, manifest: Manifest, skipped: list[Skipped], notes: list[str]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    assert isinstance(console, Console)
+    counts = Counter(
+        zip(manifest.labels, manifest.table["role"].to_pylist(), manifest.background.tolist(), strict=True)
+    )
+    table = Table("class", "train", "query", "gallery")
+    for name, background in sorted({(key[0], key[2]) for key in counts}, key=lambda key: (key[1], key[0] or "")):
+        row = [f"{counts[name, role, background]:,}" for role in ("train", "query", "gallery")]
+        table.add_row(escape(name or ("background" if background else "no class")), *row)
+    console.print(table)
+    for note in notes:
+        console.print(note, markup=False)
+    reasons = Counter(item.reason for item in skipped).most_common()
+    for reason, count in reasons[:10]:
+        console.print(f"skipped {count:,}: {reason}", markup=False)
+    if len(reasons) > 10:
+        console.print(f"and {len(reasons) - 10:,} more reasons, see skipped.csv", markup=False)

@@ -1,0 +1,91 @@
+"""lookdown prepare, as it is typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.chips import layouts
+from typer.testing import CliRunner
+
+from lookdown.chips.manifest import Manifest
+from lookdown.cli import app
+from lookdown.errors import LookdownError
+
+
+def run(*arguments: str) -> str:
+    shown = CliRunner().invoke(app, ["prepare", *arguments], env={"COLUMNS": "160"})
+    if shown.exception and not isinstance(shown.exception, SystemExit):
+        assert isinstance(shown.exception, LookdownError), shown.exception
+        return f"error: {shown.exception}"
+    return shown.output
+
+
+def test_it_shows_the_classes_first_and_a_table_of_roles_last(tmp_path: Path) -> None:
+    layouts.voc(tmp_path / "data", 24, mar20=True)
+    (tmp_path / "data" / "JPEGImages" / "7.jpg").unlink()
+    shown = run("mar20", str(tmp_path / "data"), "-o", str(tmp_path / "out"), "--seed", "3")
+    assert "24 images, 96 objects: A1 32, A2 32, A3 32" in shown
+    lines = {line.split("│")[1].strip(): line for line in shown.splitlines() if line.count("│") == 5}
+    assert {"A1", "A2", "A3", "background"} <= set(lines)
+    manifest = Manifest.read(tmp_path / "out")
+    assert f"{len(manifest):,} chips in" in shown
+    assert "skipped 4:" in shown
+    assert "nothing to do" in run("mar20", str(tmp_path / "data"), "-o", str(tmp_path / "out"), "--seed", "3")
+
+
+def test_options_reach_the_source_the_cutter_and_the_split(tmp_path: Path) -> None:
+    layouts.voc(tmp_path / "data", 24, mar20=True)
+    out = str(tmp_path / "out")
+    run("mar20", str(tmp_path / "data"), "-o", out, "--oriented", "--upright", "--margin", "0",
+        "--protocol", "uda", "--train-classes", "A1, A2", "--background", "0")  # fmt: skip
+    manifest = Manifest.read(tmp_path / "out")
+    assert not manifest.background.any()
+    assert set(manifest.with_role("train").labels) == {"A1", "A2"}
+    assert manifest.table["polygon"][0].as_py() == "POLYGON ((4 8, 20 4, 24 16, 8 20, 4 8))"
+
+
+def test_folders_may_be_given_as_they_are_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layouts.fair1m_chips(tmp_path / "data", 20)
+    layouts.voc(tmp_path / "scenes", 12)
+    monkeypatch.chdir(tmp_path)
+    run("fair1m", "data", "-o", "one")
+    run("voc", "./scenes", "-o", "two", "--groups", "scene")
+    monkeypatch.chdir("/")
+    assert len(Manifest.read(tmp_path / "one")) == 60 + 3
+    assert len(Manifest.read(tmp_path / "two")) >= 48
+
+
+def test_errors_are_sentences(tmp_path: Path) -> None:
+    layouts.folders(tmp_path / "data", 12)
+    out = str(tmp_path / "out")
+    assert "there is no source 'marr20'" in run("marr20", str(tmp_path / "data"), "-o", out)
+    for wrong in (["--split", "paper"], ["--paper", "CBRSOR-MAR"]):
+        assert "needs its name, and only that" in run("folder", str(tmp_path / "data"), "-o", out, *wrong)
+    assert "train classes are for --protocol uda" in run(
+        "folder", str(tmp_path / "data"), "-o", out, "--train-classes", "A1"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_shows_the_classes_and_writes_nothing(tmp_path: Path) -> None:
+    layouts.folders(tmp_path / "data", 12, ("[bold]x", "A2"))
+    out = str(tmp_path / "out")
+    assert "[bold]x 12" in run("fgsrsi23", str(tmp_path / "data"), "-o", out, "--dry-run")
+    assert not (tmp_path / "out").exists()
+    assert "[bold]x" in run("fgsrsi23", str(tmp_path / "data"), "-o", out).split("cutting")[1]
+
+
+def test_several_sizes_of_windows(tmp_path: Path) -> None:
+    layouts.save_image(tmp_path / "data" / "scene.png", 0, (200, 150))
+    run("windows", str(tmp_path / "data"), "-o", str(tmp_path / "out"), "--size", "64", "--size", "100")
+    sides = {row.split(":")[1] for row in Manifest.read(tmp_path / "out").table["id"].to_pylist()}
+    assert {"0,0,64,64", "0,0,100,100"} <= sides
+
+
+def test_options_for_another_source_are_refused(tmp_path: Path) -> None:
+    layouts.folders(tmp_path / "data", 12)
+    out = str(tmp_path / "out")
+    assert "stride means nothing to the source folder" in run(
+        "folder", str(tmp_path / "data"), "-o", out, "--stride", "8"
+    )
