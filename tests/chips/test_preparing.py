@@ -20,9 +20,10 @@ from tests.chips import layouts
 from lookdown.chips.annotations import Annotated
 from lookdown.chips.cutting import Cutting
 from lookdown.chips.manifest import Manifest
-from lookdown.chips.preparing import Splitting, prepare
+from lookdown.chips.preparing import prepare
 from lookdown.chips.sources import read_source
-from lookdown.errors import InputError, LookdownError, OutputError
+from lookdown.chips.splitting import Splitting
+from lookdown.errors import InputError, OutputError
 
 SCENES = 24
 
@@ -77,68 +78,6 @@ def test_the_same_again_has_nothing_to_do_and_other_options_are_refused(mar20: A
     assert len(replaced.manifest) == len(first.manifest)
 
 
-def test_a_split_can_be_used_again_on_other_chips(mar20: Annotated, tmp_path: Path) -> None:
-    first = prepare(mar20, tmp_path / "one", splitting=Splitting(seed=5))
-    again = prepare(
-        mar20, tmp_path / "two", cutting=Cutting(margin=0.5), splitting=Splitting(roles=tmp_path / "one" / "split.csv")
-    )
-    assert again.manifest.table["role"].to_pylist() == first.manifest.table["role"].to_pylist()
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("id,role\n0_0000,banana\n", "the role 'banana'; a role is one of train, query, gallery"),
-        ("name,role\n0_0000,train\n", "has no column id"),
-        (None, "cannot be read"),
-    ],
-)
-def test_a_split_that_cannot_be_used_is_refused_before_anything_is_cut(
-    content: str | None, message: str, mar20: Annotated, tmp_path: Path
-) -> None:
-    if content is not None:
-        (tmp_path / "split.csv").write_text(content)
-    with pytest.raises(LookdownError, match=message):
-        prepare(mar20, tmp_path / "out", splitting=Splitting(roles=tmp_path / "split.csv"))
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_given_split_that_leaks_says_so_and_a_changed_one_is_other_work(mar20: Annotated, tmp_path: Path) -> None:
-    file = tmp_path / "split.csv"
-    file.write_text("id,role\n0_0000,train\n0_0001,gallery\n5_0000,query\n")
-    done = prepare(mar20, tmp_path / "out", splitting=Splitting(roles=file))
-    assert done.notes == ["1 scene groups are in more than one role: the given split leaks"]
-    assert prepare(mar20, tmp_path / "out", splitting=Splitting(roles=file)).notes == done.notes
-    file.write_text("id,role\n0_0000,train\n")
-    with pytest.raises(OutputError, match="--overwrite"):
-        prepare(mar20, tmp_path / "out", splitting=Splitting(roles=file))
-
-
-def test_a_paper_split_without_the_objects_is_refused_before_anything_is_cut(mar20: Annotated, tmp_path: Path) -> None:
-    splitting = Splitting(split="paper", paper="CBRSOR-MAR")
-    with pytest.raises(InputError, match="CBRSOR-MAR has 20 classes of at least 10 chips, got 3"):
-        prepare(mar20, tmp_path / "out", splitting=splitting)
-    assert not (tmp_path / "out").exists()
-
-
-def test_too_few_places_to_split_are_all_searched(tmp_path: Path) -> None:
-    layouts.voc(tmp_path / "data", 2)
-    done = prepare(read_source("voc", tmp_path / "data"), tmp_path / "out")
-    assert set(done.manifest.table["role"].to_pylist()) == {"gallery"}
-    assert len(done.manifest) >= 8
-    assert "nothing was split, every chip is in the gallery" in done.notes[0]
-    alone = prepare(read_source("voc", tmp_path / "data"), tmp_path / "none", splitting=Splitting(split="none"))
-    assert (set(alone.manifest.table["role"].to_pylist()), alone.notes) == ({"gallery"}, [])
-
-
-def test_objects_of_no_known_class_are_searched_where_their_place_is(tmp_path: Path) -> None:
-    layouts.folders(tmp_path / "data", 14)
-    for index in range(4):
-        layouts.save_image(tmp_path / "data" / f"unknown{index}.jpg", 5000 + index, (32, 32))
-    done = prepare(read_source("folder", tmp_path / "data"), tmp_path / "out")
-    assert roles_of_classes(done.manifest)[None] == {"gallery": 4}
-
-
 @pytest.mark.parametrize("bad", ["nan", "inf", "1e300"])
 def test_one_impossible_box_costs_itself_only(bad: str, tmp_path: Path) -> None:
     layouts.voc(tmp_path / "data", 12)
@@ -153,14 +92,6 @@ def test_a_source_without_objects_makes_no_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no object"):
         prepare(read_source("dota", tmp_path / "data"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_uda_keeps_classes_apart(mar20: Annotated, tmp_path: Path) -> None:
-    done = prepare(mar20, tmp_path / "out", splitting=Splitting(protocol="uda", train_classes=("A1", "A2")))
-    found = roles_of_classes(done.manifest)
-    assert set(found["A1"]) | set(found["A2"]) == {"train"}
-    assert set(found["A3"]) == {"query", "gallery"}
-    assert_no_leak(done.manifest)
 
 
 def test_bad_images_cost_their_own_objects_only(tmp_path: Path) -> None:
@@ -274,6 +205,7 @@ import sys, time
 from pathlib import Path
 from lookdown.chips import preparing
 from lookdown.chips.sources import read_source
+from lookdown.chips.splitting import Splitting
 cut = preparing._cut_scene
 def slow(*arguments):
     time.sleep(0.05)

@@ -62,9 +62,9 @@ def prepare(
     from rich.progress import Progress
 
     from lookdown.chips.cutting import Cutting
-    from lookdown.chips.preparing import Splitting
     from lookdown.chips.preparing import prepare as prepare_chips
     from lookdown.chips.sources import read_source
+    from lookdown.chips.splitting import Splitting
 
     console = Console()
     options = {"oriented": oriented, "boxes": boxes, "label": label, "size": size or None, "stride": stride or None}

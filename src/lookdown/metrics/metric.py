@@ -153,8 +153,8 @@ class Metric(BaseEstimator, ABC):
         save_metric(self, path, overwrite=overwrite)
 
     def _law(self, hypothesis: Hypothesis) -> ScoreLaw:
-        """Return the model's own law of the score; only asked of a metric that says it has a model."""
-        raise NotImplementedError
+        """Return the model's own law of the score; a metric that has one says so by `_has_model`."""
+        raise errors.NotCalibratedError(f"{type(self).__name__} has no model of its scores; calibrate it instead")
 
     def _state(self) -> dict[str, Any]:
         """Return what `fit` learnt, as arrays and numbers, for storage."""

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from lookdown.chips.annotations import Annotated, Marked, Polygon, Scene, Skipped
+from lookdown.chips.annotations import Annotated, Polygon, Skipped
+from lookdown.chips.sources import voc
 from lookdown.chips.sources.folder import add_chip, images_below, read_columns
-from lookdown.chips.sources.voc import image_of, read_xml
 from lookdown.errors import SourceError
 
 __all__ = ["read"]
@@ -23,7 +23,7 @@ def read(root: Path) -> Annotated:
     )
     if annotations is None:
         raise SourceError(f"{root} holds neither chips.csv nor labelXml; give the folder that does")
-    return _read_xml(annotations, root / "images")
+    return voc.read_folder(annotations, root / "images", parse_object=_parse_object)
 
 
 def _read_chips(root: Path) -> Annotated:
@@ -51,28 +51,8 @@ def _background_group(stem: str, groups: dict[int, str]) -> str:
     return groups.get(int(number[0]), f"image {int(number[0])}")
 
 
-def _read_xml(annotations: Path, images: Path) -> Annotated:
-    found = Annotated()
-    for file in sorted(annotations.glob("*.xml")):
-        try:
-            tree = read_xml(file)
-        except SourceError as error:
-            found.skipped.append(Skipped(file.name, str(error)))
-            continue
-        found.scenes[file.stem] = Scene(name=file.stem, path=image_of(file.stem, images))
-        for index, element in enumerate(tree.iter("object")):
-            try:
-                marked = Marked(
-                    id=f"{file.stem}_{index:04d}",
-                    scene=file.stem,
-                    polygon=_corners(element),
-                    label=(element.findtext("possibleresult/name") or "").strip() or None,
-                )
-            except ValueError as error:
-                found.skipped.append(Skipped(f"{file.name}, object {index}", str(error)))
-            else:
-                found.marked.append(marked)
-    return found
+def _parse_object(element: Element) -> tuple[str | None, Polygon]:
+    return (element.findtext("possibleresult/name") or "").strip() or None, _corners(element)
 
 
 def _corners(element: Element) -> Polygon:

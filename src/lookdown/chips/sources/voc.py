@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError
 
@@ -21,8 +22,18 @@ def read(root: Path) -> Annotated:
     return read_folder(root / "Annotations", root / "JPEGImages")
 
 
-def read_folder(annotations: Path, images: Path, groups: dict[str, str] | None = None) -> Annotated:
-    """Read the annotation files of one folder; a file that cannot be parsed is skipped by name."""
+def read_folder(
+    annotations: Path,
+    images: Path,
+    groups: dict[str, str] | None = None,
+    parse_object: Callable[[Element], tuple[str | None, Polygon]] | None = None,
+) -> Annotated:
+    """Read the annotation files of one folder; a file that cannot be parsed is skipped by name.
+
+    `parse_object` finds class and corners in an `object` element that is not written as VOC does; its ValueError says
+    why there are none.
+    """
+    parse_object = parse_object or _parse_object
     if not annotations.is_dir():
         raise SourceError(f"{annotations} is missing; give the folder that holds it as ROOT")
     found = Annotated()
@@ -35,13 +46,12 @@ def read_folder(annotations: Path, images: Path, groups: dict[str, str] | None =
         path = image_of(file.stem, images, tree.findtext("filename"))
         found.scenes[file.stem] = Scene(name=file.stem, path=path, group=(groups or {}).get(file.stem))
         for index, element in enumerate(tree.iter("object")):
-            item = f"{file.stem}_{index:04d}"
             try:
-                marked = Marked(id=item, scene=file.stem, polygon=_corners(element), label=_name(element))
+                label, corners = parse_object(element)
             except ValueError as error:
                 found.skipped.append(Skipped(f"{file.name}, object {index}", str(error)))
-            else:
-                found.marked.append(marked)
+                continue
+            found.marked.append(Marked(id=f"{file.stem}_{index:04d}", scene=file.stem, polygon=corners, label=label))
     if not found.scenes and not found.skipped:
         raise SourceError(f"{annotations} holds no .xml file; give the folder that holds `Annotations` as ROOT")
     return found
@@ -69,11 +79,11 @@ def box(left: float, top: float, right: float, bottom: float) -> Polygon:
     return ((left, top), (right, top), (right, bottom), (left, bottom))
 
 
-def _name(element: Element) -> str:
+def _parse_object(element: Element) -> tuple[str, Polygon]:
     name = (element.findtext("name") or "").strip()
     if not name:
         raise ValueError("the object has no name")
-    return name
+    return name, _corners(element)
 
 
 def _corners(element: Element) -> Polygon:
