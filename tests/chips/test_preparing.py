@@ -243,14 +243,19 @@ def test_a_read_only_place_is_named(mar20: Annotated, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_named_and_leaves_no_manifest(mar20: Annotated, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("option", "message"), [("size=64k", "No space left on device"), ("ro", "Read-only file system")]
+)
+def test_a_disk_that_is_full_or_read_only_is_named_and_has_no_manifest(
+    option: str, message: str, mar20: Annotated, tmp_path: Path
+) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], capture_output=True)
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", option, "tmpfs", str(disk)], capture_output=True)
     if made.returncode:
-        pytest.skip(f"a small file system cannot be mounted here: {made.stderr.decode().strip()}")
+        pytest.skip(f"a file system cannot be mounted here: {made.stderr.decode().strip()}")
     try:
-        with pytest.raises(OutputError, match="No space left on device"):
+        with pytest.raises(OutputError, match=message):
             prepare(mar20, disk / "out")
         assert not (disk / "out" / "manifest.parquet").exists()
     finally:
