@@ -208,7 +208,7 @@ from lookdown.chips.sources import read_source
 from lookdown.chips.splitting import Splitting
 cut = preparing._cut_scene
 def slow(*arguments):
-    time.sleep(0.05)
+    time.sleep(0.2)
     return cut(*arguments)
 preparing._cut_scene = slow
 preparing.prepare(read_source("mar20", Path(sys.argv[1])), Path(sys.argv[2]))
