@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from PIL import Image
 from rasterio.transform import Affine
 from rasterio.warp import transform as warp
+from tests.chips import layouts
 
 from lookdown.chips import imagery, photographs
 from lookdown.chips.imagery import open_scene
 from lookdown.errors import ImageError, InputError
 
-DATA = Path(os.environ.get("LOOKDOWN_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 UTM = {"crs": "EPSG:32631", "transform": Affine(10, 0, 500_000, 0, -10, 5_000_000)}
 RNG = np.random.default_rng(0)
 Values = NDArray[Any]
@@ -311,11 +311,7 @@ def test_a_scene_with_half_a_place_has_none(tmp_path: Path) -> None:
 
 
 def test_boxes_of_real_ships_lie_where_rasterio_says_to_a_pixel() -> None:
-    folder = DATA / "sen2ships"
-    if not folder.exists():
-        reason = f"{folder} is not there; set LOOKDOWN_DATA to the folder of the data sets"
-        print(reason)
-        pytest.skip(reason)
+    folder = layouts.data_folder("sen2ships")
     content = json.loads((folder / "annotations.json").read_text())
     checked = 0
     for image in content["images"]:

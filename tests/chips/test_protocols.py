@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.chips import layouts
 
 from lookdown.chips.protocols import PaperProtocol, Split, conventional, paper, uda
 from lookdown.errors import InputError
 
-DATA = Path(os.environ.get("LOOKDOWN_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 SIZES = {
     "CBRSOR-FGSRSI": (516, 202, 320, 2065, 16, 16),
     "UDA-CBRSOR-FGSRSI": (545, 96, 397, 2065, 9, 7),
@@ -286,18 +284,15 @@ def test_columns_of_different_lengths_and_repeated_ids_are_refused() -> None:
         conventional(*table._replace(ids=["00001", *table.ids[1:]]))
 
 
-def read_csv(*parts: str) -> list[dict[str, str]]:
-    path = DATA.joinpath(*parts)
-    if not path.exists():
-        pytest.skip(f"{path} is absent; set LOOKDOWN_DATA")
-    with path.open(newline="") as file:
+def read_csv(folder: str, name: str) -> list[dict[str, str]]:
+    with (layouts.data_folder(folder) / name).open(newline="") as file:
         return list(csv.DictReader(file))
 
 
 def fair1m() -> Table:
     rows = read_csv("fair1m_ships", "chips.csv")
     group_of = {row["image"]: row["scene_group"] for row in rows}
-    empty = sorted(path.stem for path in (DATA / "fair1m_ships" / "background").glob("*.jpg"))
+    empty = sorted(path.stem for path in (layouts.data_folder("fair1m_ships") / "background").glob("*.jpg"))
     images = [str(int(name.split("_")[1])) for name in empty]
     return Table(
         [row["chip"] for row in rows] + empty,
@@ -310,7 +305,7 @@ def fair1m() -> Table:
 def mar20() -> Table:
     group_of = {row["image"]: row["scene_group"] for row in read_csv("mar20", "scene_groups.csv")}
     found = Table([], [], [], [])
-    for path in sorted((DATA / "mar20" / "Annotations" / "Horizontal Bounding Boxes").glob("*.xml")):
+    for path in sorted((layouts.data_folder("mar20") / "Annotations" / "Horizontal Bounding Boxes").glob("*.xml")):
         for k, label in enumerate(re.findall(r"<name>(A\d+)</name>", path.read_text())):
             found.ids.append(f"{path.stem} {k}")
             found.labels.append(label)

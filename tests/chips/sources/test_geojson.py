@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,13 @@ import rasterio
 import shapely
 from rasterio.transform import Affine
 from rasterio.warp import transform as warp
+from tests.chips import layouts
 
 from lookdown.chips.annotations import Annotated
 from lookdown.chips.imagery import open_scene
 from lookdown.chips.sources import geojson
 from lookdown.errors import SourceError
 
-DATA = Path(os.environ.get("LOOKDOWN_DATA", Path(__file__).parents[3].parent / "shared" / "data"))
 NORTH_UP = Affine(10, 0, 500_000, 0, -10, 5_000_000)
 SQUARE = [(10.0, 20.0), (30.5, 20.0), (30.5, 40.0), (10.0, 40.0)]
 URN = "urn:ogc:def:crs:EPSG::{}"
@@ -244,11 +243,7 @@ def test_places_without_scenes_or_polygons_are_refused(tmp_path: Path) -> None:
 
 
 def test_boxes_of_real_ships_come_back_to_a_pixel(tmp_path: Path) -> None:
-    folder = DATA / "sen2ships"
-    if not folder.exists():
-        reason = f"{folder} is not there; set LOOKDOWN_DATA to the folder of the data sets"
-        print(reason)
-        pytest.skip(reason)
+    folder = layouts.data_folder("sen2ships")
     content = json.loads((folder / "annotations.json").read_text())
     features, expected = [], {}
     for image in content["images"]:

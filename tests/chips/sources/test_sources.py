@@ -262,8 +262,6 @@ def test_json_that_is_not_coco_is_named(content: str, tmp_path: Path) -> None:
 
 def test_real_mar20_loses_no_object() -> None:
     root = layouts.data_folder("mar20")
-    if root is None:
-        pytest.skip("MAR20 is not here; set LOOKDOWN_DATA to the folder that holds mar20")
     for oriented in (False, True):
         found = read_source("mar20", root, oriented=oriented)
         assert (len(found.scenes), len(found.marked), len(found.skipped)) == (1050, 6191, 0)

@@ -10,11 +10,12 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import parse
 
 from lookdown.chips.annotations import Annotated, Marked, Polygon, Scene, Skipped
+from lookdown.chips.imagery import SUFFIXES
 from lookdown.errors import SourceError
 
 __all__ = ["box", "read", "read_folder", "read_xml"]
 
-IMAGES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
+IMAGES = (".jpg", *sorted(SUFFIXES - {".jpg"}))  # the usual one first: it is named where no image is found
 
 
 def read(root: Path) -> Annotated:
