@@ -26,6 +26,7 @@ test-slow: $(VENV)/.every-extra  ## the tests that take longer
 bench: $(VENV)/.every-extra  ## side-by-side measurements; each prints a table of ratios
 	$(BIN)/python benchmarks/metric.py
 	$(BIN)/python benchmarks/mixture.py
+	$(BIN)/python benchmarks/losses.py
 
 build: $(VENV)/.every-extra  ## the wheel, installed into a clean environment and imported there
 	rm -rf dist build/clean
@@ -46,5 +47,5 @@ $(VENV)/.torch: constraints.txt
 	touch $@
 
 $(VENV)/.every-extra: $(VENV)/.torch pyproject.toml
-	$(PIP) --editable '.[chips,networks,losses,cli,bench,dev]'
+	$(PIP) --editable '.[chips,networks,cli,bench,dev]'
 	touch $@

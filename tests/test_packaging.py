@@ -111,7 +111,7 @@ def test_the_make_file_offers_what_the_guide_names() -> None:
     assert {"check", "test", "test-slow", "bench", "build"} <= named <= targets
 
 
-@pytest.mark.parametrize("page", ["README.md", *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/*.md"))])
+@pytest.mark.parametrize("page", ["README.md", *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md"))])
 def test_code_in_the_documentation_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
     monkeypatch.chdir(tmp_path)

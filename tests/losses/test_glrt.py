@@ -1,0 +1,209 @@
+"""Eq. 12 against a double loop over pairs, its scale, its sign, and what the paper's setting does."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.losses.batches import DIMENSION, batch, metric
+
+from lookdown import Cosine, GaussianLikelihoodRatio, MixtureLikelihoodRatio
+from lookdown.errors import InputError, NotFittedError
+from lookdown.experiments.gaussian_world import GaussianWorld
+from lookdown.losses import GLRTLoss
+from lookdown.metrics import Metric, MirroredMixture
+
+METRICS = [
+    (kind, normalize, indefinite)
+    for kind, indefinite in [("gaussian", "clip"), ("gaussian", "keep"), ("mixture", ""), ("diagonal mixture", "")]
+    for normalize in (True, False)
+]
+
+
+def glrt(fitted: Metric, **options: Any) -> GLRTLoss:
+    loss = GLRTLoss(**options).double()
+    loss.set_metric(fitted)
+    return loss
+
+
+def eq_12(exponents: Any, y: torch.Tensor) -> float:
+    """log(1 + sum over all combinations of a different and a same pair of e^(s_n - s_p)), each pair once."""
+    same: list[float] = []
+    different: list[float] = []
+    for i, j in combinations(range(len(y)), 2):
+        (same if y[i] == y[j] else different).append(float(exponents[i, j]))
+    return math.log(1 + sum(math.exp(n - p) for n in different for p in same))
+
+
+@pytest.mark.parametrize(("kind", "normalize", "indefinite"), METRICS)
+@pytest.mark.parametrize("temperature", [8.0, 4.0])
+def test_it_is_the_formula_on_the_scale_free_score(
+    kind: str, normalize: bool, indefinite: str, temperature: float
+) -> None:
+    x, y = batch()
+    x = x if normalize else x / 4
+    fitted = metric(kind, normalize, indefinite)
+    loss = glrt(fitted, temperature=temperature)
+    assert loss.statistics is not None
+    scores = fitted.score(x.numpy(), x.numpy())
+    relative = (scores - loss.statistics.origin.item()) / loss.statistics.spread.item()
+    assert math.isclose(loss(x, y).item(), eq_12(temperature * relative, y), rel_tol=1e-9)
+    np.testing.assert_allclose(loss.scores(x), scores, rtol=0, atol=1e-10)
+
+
+def test_for_a_gaussian_it_is_minus_the_form_over_its_trace() -> None:
+    x, y = batch()
+    fitted = metric("gaussian", normalize=True)
+    assert isinstance(fitted, GaussianLikelihoodRatio)
+    rows = (x / x.norm(dim=1, keepdim=True)).numpy()
+    trace = np.trace(fitted.matrix_ @ fitted.different_covariance_)
+    gaps = rows[:, None] - rows
+    exponents = -8 * np.einsum("ijk,kl,ijl->ij", gaps, fitted.matrix_, gaps) / trace
+    assert math.isclose(glrt(fitted)(x, y).item(), eq_12(exponents, y), rel_tol=1e-10)
+
+
+@pytest.mark.parametrize(("kind", "normalize", "indefinite"), METRICS)
+@pytest.mark.parametrize("nu", [0.001, 0.03])
+def test_the_setting_of_the_paper_is_nu_times_twice_the_score(
+    kind: str, normalize: bool, indefinite: str, nu: float
+) -> None:
+    x, y = batch()
+    x = x if normalize else x / 4
+    fitted = metric(kind, normalize, indefinite)
+    expected = eq_12(nu * 2 * fitted.score(x.numpy(), x.numpy()), y)
+    assert math.isclose(glrt(fitted, temperature="paper", nu=nu)(x, y).item(), expected, rel_tol=1e-9)
+
+
+def test_the_sign_is_right() -> None:
+    """Pulling a class together lowers the loss; with the paper's printed matrix it would rise."""
+    x, y = batch()
+    centres = torch.stack([x[y == label].mean(0) for label in range(5)])
+    loss = glrt(metric("gaussian", normalize=False))
+    values = [loss(centres[y] + (x - centres[y]) * spread, y).item() for spread in (2.0, 1.0, 0.5, 0.1)]
+    assert values == sorted(values, reverse=True)
+
+
+@pytest.mark.parametrize("scale", [0.1, 10.0])
+def test_the_network_cannot_win_by_growing(scale: float) -> None:
+    """Embeddings and statistics that grow together leave the scale-free loss as it is; the paper's changes."""
+    X, y = GaussianWorld.random(DIMENSION).chips(12, 25, np.random.default_rng(0))
+    x, labels = torch.tensor(X[:100:7]), torch.tensor(y[:100:7])
+
+    def value(factor: float, **options: Any) -> float:
+        fitted = GaussianLikelihoodRatio(0.1, normalize=False).fit(factor * X, y)
+        return float(glrt(fitted, **options)(factor * x, labels))
+
+    assert math.isclose(value(scale), value(1), rel_tol=1e-9)
+    frozen = GaussianLikelihoodRatio(0.1, normalize=False).fit(X, y)
+    paper = [glrt(frozen, temperature="paper")(factor * x, labels).item() for factor in (1, scale)]
+    assert not math.isclose(*paper, rel_tol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "mixture"])
+def test_on_the_unit_sphere_the_length_of_an_embedding_means_nothing(kind: str) -> None:
+    x, y = batch()
+    loss = glrt(metric(kind, normalize=True))
+    lengths = torch.arange(1, len(y) + 1, dtype=x.dtype)[:, None]
+    torch.testing.assert_close(loss(x * lengths, y), loss(x, y), rtol=1e-12, atol=0)
+
+
+def test_a_mixture_whose_score_is_not_highest_at_zero_trains_all_the_same() -> None:
+    """s(0) cancels between the pairs of Eq. 12: it sets the scale alone."""
+    fitted = MixtureLikelihoodRatio(2, 2, pairs=500, normalize=False)
+    X, y = GaussianWorld.random(2).chips(8, 20, np.random.default_rng(0))
+    fitted.fit(X, y)
+    # Same pairs differ by about (1, 0) either way, never by nothing; different ones by anything.
+    spots = np.array([[1.0, 0.0], [0.9, 0.3]])
+    fitted.same_ = MirroredMixture(np.array([0.5, 0.5]), spots, np.stack([0.02 * np.eye(2)] * 2))
+    fitted.different_ = MirroredMixture(np.ones(1), np.zeros((1, 2)), 9 * np.eye(2)[None])
+    loss = glrt(fitted)
+    assert loss.statistics is not None
+    peak = fitted.score_differences(spots[:1])[0]
+    assert peak > loss.statistics.origin + 20
+    assert loss.statistics.spread > 0
+    x = torch.tensor(np.random.default_rng(1).normal(size=(6, 2)), requires_grad=True)
+    labels = torch.tensor([0, 0, 1, 1, 2, 2])
+    values = []
+    for _ in range(300):
+        value = loss(x, labels)
+        values.append(value.item())
+        (slope,) = torch.autograd.grad(value, x)
+        with torch.no_grad():
+            x -= 0.03 * slope / slope.norm()
+    assert all(map(math.isfinite, values))
+    assert values[-1] < values[0] - 1
+    same = loss.scores(x).detach()[[0, 2, 4], [1, 3, 5]]
+    assert (same > loss.statistics.origin + 10).all()  # towards the peak of the score, not towards zero
+
+
+def test_nothing_flows_into_the_statistics_and_nothing_links_to_the_metric() -> None:
+    X, y = GaussianWorld.random(DIMENSION).chips(12, 25, np.random.default_rng(0))
+    fitted = GLRTLoss.default_metric().fit(X, y)
+    loss = glrt(fitted)
+    x, labels = batch()
+    before = loss(x, labels).item()
+    fitted.fit(X * np.linspace(1, 3, DIMENSION), y)
+    assert loss(x, labels).item() == before
+    loss.set_metric(fitted)
+    assert loss(x, labels).item() != before
+    assert not list(loss.parameters())
+
+
+def test_the_default_metric_is_what_trained_well() -> None:
+    parameters = GLRTLoss.default_metric().get_params()
+    assert (parameters["shrinkage"], parameters["normalize"]) == (0.1, True)
+
+
+def test_statistics_follow_the_module_and_take_its_type() -> None:
+    loss = GLRTLoss()
+    loss.set_metric(metric("mixture", normalize=True))
+    assert loss.statistics is not None
+    assert {t.dtype for t in loss.state_dict().values()} == {torch.float32, torch.bool}
+    loss.double()
+    loss.set_metric(metric("gaussian", normalize=True))
+    assert {t.dtype for t in loss.state_dict().values()} == {torch.float64, torch.bool}
+
+
+def test_a_state_decides_of_which_kind_the_statistics_are() -> None:
+    x, y = batch(dtype=torch.float32)
+    loss, other = GLRTLoss(), GLRTLoss()
+    loss.set_metric(metric("mixture", normalize=True))
+    other.set_metric(metric("gaussian", normalize=False))
+    other.load_state_dict(loss.state_dict())
+    assert torch.equal(loss(x, y), other(x, y))
+    holder, twin = (torch.nn.ModuleDict({"metric_loss": each}) for each in (loss, GLRTLoss()))
+    twin.load_state_dict(holder.state_dict())
+    assert torch.equal(twin["metric_loss"](x, y), loss(x, y))
+    other.load_state_dict(GLRTLoss().state_dict())
+    with pytest.raises(NotFittedError):
+        other(x, y)
+
+
+def test_what_cannot_be_used_is_refused() -> None:
+    x, y = batch()
+    with pytest.raises(NotFittedError, match="no statistics yet; call set_metric"):
+        GLRTLoss()(x, y)
+    with pytest.raises(NotFittedError, match="this GaussianLikelihoodRatio is not fitted yet"):
+        GLRTLoss().set_metric(GaussianLikelihoodRatio())
+    with pytest.raises(InputError, match="or a MixtureLikelihoodRatio, got Cosine"):
+        GLRTLoss().set_metric(Cosine().fit(x.numpy()))
+    with pytest.raises(InputError, match="fitted on 6 dimensions, the embeddings have 5"):
+        glrt(metric("gaussian", normalize=True))(x[:, :5], y)
+    with pytest.raises(InputError, match="temperature must be a number, got 'papers'"):
+        GLRTLoss(temperature="papers")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="temperature must be above 0, got 0"):
+        GLRTLoss(temperature=0)
+
+
+def test_statistics_that_point_nowhere_are_refused_where_the_scale_hangs_on_them() -> None:
+    fitted = GaussianLikelihoodRatio(0.1, indefinite="keep", normalize=False)
+    X, y = GaussianWorld.random(DIMENSION).chips(12, 25, np.random.default_rng(0))
+    fitted.fit(X, y)
+    fitted.matrix_ = -fitted.matrix_
+    with pytest.raises(InputError, match="different pairs score no lower than equal embeddings do"):
+        GLRTLoss().set_metric(fitted)
+    GLRTLoss(temperature="paper").set_metric(fitted)
