@@ -27,6 +27,7 @@ bench: $(VENV)/.every-extra  ## side-by-side measurements; each prints a table o
 	$(BIN)/python benchmarks/metric.py
 	$(BIN)/python benchmarks/mixture.py
 	$(BIN)/python benchmarks/losses.py
+	$(BIN)/python benchmarks/evaluation.py
 
 build: $(VENV)/.every-extra  ## the wheel, installed into a clean environment and imported there
 	rm -rf dist build/clean

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lookdown.errors import LookdownError
+    from lookdown.evaluation import Evaluation, evaluate
+    from lookdown.losses import GLRTLoss, make_loss
     from lookdown.metrics import (
         Cosine,
         Euclidean,
@@ -20,12 +22,16 @@ if TYPE_CHECKING:
 __all__ = [
     "Cosine",
     "Euclidean",
+    "Evaluation",
+    "GLRTLoss",
     "GaussianLikelihoodRatio",
     "LookdownError",
     "MixtureLikelihoodRatio",
     "PairMoments",
     "__version__",
+    "evaluate",
     "load_metric",
+    "make_loss",
 ]
 __version__ = version("lookdown")
 
@@ -33,11 +39,15 @@ __version__ = version("lookdown")
 _HOMES = {
     "Cosine": "lookdown.metrics",
     "Euclidean": "lookdown.metrics",
+    "Evaluation": "lookdown.evaluation",
+    "GLRTLoss": "lookdown.losses",
     "GaussianLikelihoodRatio": "lookdown.metrics",
     "LookdownError": "lookdown.errors",
     "MixtureLikelihoodRatio": "lookdown.metrics",
     "PairMoments": "lookdown.metrics",
+    "evaluate": "lookdown.evaluation",
     "load_metric": "lookdown.metrics",
+    "make_loss": "lookdown.losses",
 }
 
 

@@ -87,7 +87,7 @@ def as_flags(flags: ArrayLike | None, samples: int, *, name: str) -> NDArray[np.
     marked = np.asarray(_as_numpy(flags))
     if marked.dtype != np.bool_ or marked.shape != (samples,):
         raise InputError(
-            f"{name} must be {samples} booleans, one a row of X, true where a row is {name}; "
+            f"{name} must be {samples} booleans, one a row, true where a row is {name}; "
             f"got {marked.dtype} of shape {marked.shape}"
         )
     return marked

@@ -1,0 +1,118 @@
+"""What was found for each query: the rows behind every mean, interval and figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookdown.errors import InputError
+from lookdown.evaluation.relevance import Label
+
+__all__ = ["MEASURES", "QueryScores"]
+
+Array = NDArray[np.float64]
+MEASURES = ("average_precision", "recall", "precision", "hit_rate")
+_SLACK = 1e-9  # by which rounding may carry a mean over orders above 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryScores:
+    """One entry a query, in the order they were given; a query without relevant items has NaN for every score.
+
+    groups: the scene group of each query; None where each query counts for itself.
+    ids: the chip of each query, where it was named.
+    """
+
+    labels: tuple[Label | None, ...]
+    groups: tuple[Label, ...] | None
+    ids: tuple[Label, ...] | None
+    relevant: NDArray[np.int64]  # relevant items in the gallery
+    average_precision: Array
+    recall: Array  # at k
+    precision: Array  # at k
+    hit_rate: Array  # at 1
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("relevant", np.int64), *((measure, np.float64) for measure in MEASURES)):
+            column = np.array(getattr(self, name), dtype=dtype)
+            column.flags.writeable = False
+            object.__setattr__(self, name, column)
+        sizes = {
+            field.name: np.shape(value) for field in fields(self) if (value := getattr(self, field.name)) is not None
+        }
+        wrong = [name for name, size in sizes.items() if size != (len(self.labels),)]
+        if wrong:
+            raise InputError(f"{wrong[0]} has shape {sizes[wrong[0]]} for {len(self.labels)} queries; give one a query")
+        for measure in MEASURES:
+            values = getattr(self, measure)
+            inside = (values >= 0) & (values <= 1 + _SLACK)
+            if not np.where(self.scored, inside, np.isnan(values)).all():
+                raise InputError(
+                    f"{measure} must lie between 0 and 1, and be NaN just where a query has no relevant items"
+                )
+        if not self.scored.any():
+            raise InputError(
+                f"none of the {len(self)} queries has a relevant item in the gallery; check that queries and gallery "
+                "name their classes alike and that not all of the gallery is background"
+            )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def scored(self) -> NDArray[np.bool_]:
+        """Which queries have a relevant item; the others are left out of every mean."""
+        return self.relevant > 0
+
+    @property
+    def values(self) -> Array:
+        """Scores of the queries that have them, (scored queries, measures)."""
+        return np.column_stack([getattr(self, measure)[self.scored] for measure in MEASURES])
+
+    @property
+    def scored_classes(self) -> NDArray[Any]:
+        """Labels of the queries that have scores."""
+        return np.array([label for label, scored in zip(self.labels, self.scored, strict=True) if scored])
+
+    @property
+    def scored_groups(self) -> NDArray[np.intp]:
+        """Groups of the queries that have scores, numbered."""
+        if self.groups is None:
+            return np.arange(int(self.scored.sum()))
+        chosen = [group for group, scored in zip(self.groups, self.scored, strict=True) if scored]
+        return np.unique(np.array(chosen), return_inverse=True)[1]
+
+    def difference_in_queries(self, other: Self) -> str | None:
+        """Name the first thing in which the queries of two evaluations differ, scores aside; None if nothing does."""
+        for name in ("labels", "groups", "ids"):
+            if getattr(self, name) != getattr(other, name):
+                return name
+        return None if np.array_equal(self.relevant, other.relevant) else "numbers of relevant items"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, QueryScores):
+            return NotImplemented
+        return self.difference_in_queries(other) is None and all(
+            np.array_equal(getattr(self, measure), getattr(other, measure), equal_nan=True) for measure in MEASURES
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_columns(self) -> dict[str, list[Any] | None]:
+        """Return plain lists, None for NaN, as JSON wants them."""
+        columns: dict[str, list[Any] | None] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            listed = value.tolist() if isinstance(value, np.ndarray) else value
+            columns[field.name] = None if listed is None else [None if v != v else v for v in listed]
+        return columns
+
+    @classmethod
+    def from_columns(cls, columns: dict[str, Any]) -> Self:
+        """Take back what `to_columns` gave."""
+        plain: dict[str, Any] = {name: value if value is None else tuple(value) for name, value in columns.items()}
+        scores = {name: [np.nan if v is None else v for v in plain[name] or ()] for name in MEASURES}
+        return cls(**(plain | scores))
