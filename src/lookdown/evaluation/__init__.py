@@ -1,6 +1,6 @@
 """Ranked results in, numbers out: definitions that are written down, with intervals over scenes."""
 
-from lookdown.evaluation.evaluate import evaluate
+from lookdown.evaluation.evaluating import evaluate
 from lookdown.evaluation.evaluation import ClassScores, Evaluation, Measure
 from lookdown.evaluation.hits import Hits
 from lookdown.evaluation.query_scores import QueryScores
