@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import json
+import re
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from PIL import Image
+
+from lookdown.chips.annotations import Skipped
+from lookdown.chips.cutting import Chip
+from lookdown.chips.manifest import Manifest
 from lookdown.errors import OutputError
 
-__all__ = ["MARKER", "OutputFolder"]
+__all__ = ["MARKER", "OutputFolder", "write_chip"]
 
 MARKER = "prepare.json"
 
@@ -44,6 +54,12 @@ class OutputFolder:
         if not complete:
             output._begin()
         return output
+
+    def write_tables(self, rows: list[dict[str, Any]], skipped: list[Skipped], *, root: Path | None = None) -> None:
+        """Write split.csv and skipped.csv, then the manifest of chips below `root`, else below this folder."""
+        _write_csv(self.folder / "split.csv", ("id", "role"), ((row["id"], row["role"]) for row in rows))
+        _write_csv(self.folder / "skipped.csv", ("item", "reason"), ((item.item, item.reason) for item in skipped))
+        Manifest.of_rows(rows, root or self.folder).write(self.folder / "manifest.parquet")
 
     def finish(self, record: dict[str, Any]) -> None:
         """Mark the work as done; on an overwrite, put it in the place of the old folder."""
@@ -82,3 +98,30 @@ def _remove(folder: Path) -> None:
     """Remove a folder that carries our marker, or that is empty, and no other."""
     if folder.is_dir() and (_record(folder) is not None or not any(folder.iterdir())):
         shutil.rmtree(folder)
+
+
+def write_chip(pixels: Chip, folder: Path, name: str) -> str:
+    """Write a chip: JPEG for three bands or one, else the array itself; beside first, then renamed."""
+    safe = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:80]
+    if safe != name:  # two names may become one
+        safe += "-" + hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    picture = pixels.shape[2] in (1, 3)
+    path = folder / "chips" / f"{safe}{'.jpg' if picture else '.npy'}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.stem}.part")
+    with beside.open("wb") as file:
+        if picture:
+            Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels).save(
+                file, "JPEG", quality=95, subsampling=0
+            )
+        else:
+            np.save(file, pixels)
+    beside.rename(path)
+    return path.relative_to(folder).as_posix()
+
+
+def _write_csv(file: Path, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+    with file.open("w", newline="", encoding="utf-8", errors="surrogateescape") as lines:
+        writer = csv.writer(lines)
+        writer.writerow(header)
+        writer.writerows(rows)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -15,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from lookdown.chips import protocols
 from lookdown.chips.annotations import Annotated, Marked, Scene, Skipped
-from lookdown.chips.cutting import Chip, Cutting, background_windows, cut
+from lookdown.chips.cutting import Cutting, background_windows, cut
 from lookdown.chips.imagery import SceneReader, open_scene
 from lookdown.chips.manifest import Manifest, polygon_wkt
-from lookdown.chips.output import MARKER, OutputFolder
+from lookdown.chips.output import MARKER, OutputFolder, write_chip
 from lookdown.chips.scene_groups import find_groups, perceptual_hash
 from lookdown.chips.sources.voc import box
 from lookdown.chips.splitting import Splitting, give_roles, read_roles, refuse_paper_early
@@ -92,11 +90,8 @@ def _work(
     kept = [{**row, "role": role} for row, role in zip(rows, split.roles, strict=True) if role]
     if not kept:
         raise InputError(f"no chip is left of {len(found.marked)} objects; skipped: {_common(skipped)}")
-    _write_csv(output.folder / "split.csv", ("id", "role"), ((row["id"], row["role"]) for row in kept))
-    _write_csv(output.folder / "skipped.csv", ("item", "reason"), ((item.item, item.reason) for item in skipped))
     in_source = all(marked.polygon is None for marked in found.marked)
-    root = _common_root(found) if in_source else output.folder
-    Manifest.of_rows(kept, root).write(output.folder / "manifest.parquet")
+    output.write_tables(kept, skipped, root=_common_root(found) if in_source else None)
     (output.folder / JOURNAL).unlink(missing_ok=True)
     output.finish({"cutting": asdict(cutting), "notes": split.notes, "chips": len(kept), "skipped": len(skipped)})
     return Prepared(Manifest.read(output.path, check_files=False), skipped, split.notes, resumed=False)
@@ -168,7 +163,7 @@ def _chip(
     else:
         corners = item.polygon
         pixels = cut(reader, item.polygon, EXACT if item.exact else cutting)
-        path = _write_chip(pixels, folder, item.id)
+        path = write_chip(pixels, folder, item.id)
     return {
         "id": item.id,
         "path": path,
@@ -194,26 +189,6 @@ def _backgrounds(scene: Scene, reader: SceneReader, marked: list[Marked], count:
         )
         for index, window in enumerate(background_windows(reader.width, reader.height, polygons, count, rng))
     ]
-
-
-def _write_chip(pixels: Chip, folder: Path, name: str) -> str:
-    """Write a chip: JPEG for three bands or one, else the array itself; beside first, then renamed."""
-    safe = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:80]
-    if safe != name:  # two names may become one
-        safe += "-" + hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:8]
-    picture = pixels.shape[2] in (1, 3)
-    path = folder / "chips" / f"{safe}{'.jpg' if picture else '.npy'}"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.stem}.part")
-    with beside.open("wb") as file:
-        if picture:
-            Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels).save(
-                file, "JPEG", quality=95, subsampling=0
-            )
-        else:
-            np.save(file, pixels)
-    beside.rename(path)
-    return path.relative_to(folder).as_posix()
 
 
 def _give_groups(rows: list[dict[str, Any]], found: Annotated, splitting: Splitting) -> None:
@@ -271,13 +246,6 @@ def _read_journal(file: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
         except ValueError:
             return
-
-
-def _write_csv(file: Path, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
-    with file.open("w", newline="", encoding="utf-8", errors="surrogateescape") as lines:
-        writer = csv.writer(lines)
-        writer.writerow(header)
-        writer.writerows(rows)
 
 
 def _read_skipped(folder: Path) -> list[Skipped]:
