@@ -28,6 +28,7 @@ bench: $(VENV)/.every-extra  ## side-by-side measurements; each prints a table o
 	$(BIN)/python benchmarks/mixture.py
 	$(BIN)/python benchmarks/losses.py
 	$(BIN)/python benchmarks/evaluation.py
+	$(BIN)/python benchmarks/synthetic.py
 
 build: $(VENV)/.every-extra  ## the wheel, installed into a clean environment and imported there
 	rm -rf dist build/clean

@@ -89,3 +89,48 @@ def test_options_for_another_source_are_refused(tmp_path: Path) -> None:
     assert "stride means nothing to the source folder" in run(
         "folder", str(tmp_path / "data"), "-o", out, "--stride", "8"
     )
+
+
+def test_the_synthetic_world_needs_no_data(tmp_path: Path) -> None:
+    out = str(tmp_path / "world")
+    options = (
+        "--kinds",
+        "ships",
+        "--chips",
+        "10",
+        "--size",
+        "16",
+        "--shift",
+        "0.5",
+        "--protocol",
+        "uda",
+        "--seed",
+        "2",
+    )
+    shown = run("synthetic", "-o", out, *options)
+    manifest = Manifest.read(tmp_path / "world")
+    assert f"{len(manifest):,} chips in" in shown
+    assert "trawler" in shown
+    assert set(manifest.with_role("train").table["sensor"].to_pylist()) == {"near"}
+    assert set(manifest.with_role("query").table["sensor"].to_pylist()) == {"near-far-0.50"}
+    assert "nothing to do" in run("synthetic", "-o", out, *options)
+    assert "other options" in run("synthetic", "-o", out, *options[:-1], "3")
+    assert "2 scenes with their boxes" in run(
+        "synthetic", "-o", str(tmp_path / "scenes"), "--kinds", "aircraft", "--chips", "10", "--size", "16",
+        "--scenes", "2", "--scene-size", "512",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["synthetic", "somewhere"], "ROOT means nothing to the source synthetic"),
+        (["synthetic", "--stride", "4"], "stride means nothing"),
+        (["synthetic", "--split", "none"], "split by whole places"),
+        (["voc"], "the source voc needs the folder of its data: lookdown prepare voc ROOT -o DIR"),
+        (["voc", "somewhere", "--chips", "4", "--shift", "1"], "--chips, --shift goes with the source synthetic only"),
+    ],
+)
+def test_options_of_one_source_are_refused_by_others(arguments: list[str], message: str, tmp_path: Path) -> None:
+    assert message in run(*arguments, "-o", str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,67 @@
+"""Pictures: the object is where the outline says, in every ground and under both sensors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lookdown.chips.synthetic import picture as pictures
+from lookdown.chips.synthetic.grounds import GROUNDS
+from lookdown.chips.synthetic.kinds import KINDS
+from lookdown.chips.synthetic.parts import box
+from lookdown.chips.synthetic.picture import outline_of, take
+from lookdown.chips.synthetic.places import sample_places
+from lookdown.chips.synthetic.sensors import FAR, NEAR
+
+PLACES = {place.ground: place for place in sample_places(5, 0)}
+
+
+@pytest.mark.parametrize("ground", GROUNDS)
+@pytest.mark.parametrize("sensor", [NEAR, FAR], ids=lambda sensor: sensor.name)
+def test_the_same_numbers_take_the_same_picture(ground: str, sensor: object) -> None:
+    kind = next(kind for kind in KINDS.values() if ground in kind.grounds)
+    first, again = (take(kind, PLACES[ground], sensor, 48, np.random.default_rng(5)) for _ in range(2))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(first.pixels, again.pixels)
+    assert first.pixels.shape == (48, 48, 3)
+    assert first.pixels.std() > 3
+    other = take(kind, PLACES[ground], sensor, 48, np.random.default_rng(6))  # type: ignore[arg-type]
+    assert (first.pixels != other.pixels).mean() > 0.5
+
+
+@pytest.mark.parametrize("name", ["crude tanker", "wide-body twinjet", "trawler", "light aircraft"])
+def test_the_object_is_where_the_outline_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the object has its one colour here; where that colour is found, its box must be."""
+    kind = KINDS[name]
+    green = type(kind)(
+        kind.name, kind.family, kind.grounds, lambda rng: [part._replace(colour=(0, 1, 0)) for part in kind.draw(rng)]
+    )
+    monkeypatch.setattr(pictures, "_neighbour", lambda *_: [])
+    for seed in range(8):
+        place = PLACES[kind.grounds[seed % len(kind.grounds)]]
+        found = take(green, place, NEAR, 128, np.random.default_rng(seed))
+        red, value, blue = found.pixels.astype(np.int64).transpose(2, 0, 1)
+        rows, columns = np.nonzero(value > 1.7 * np.maximum(red, blue) + 20)
+        assert found.outline is not None
+        corners = found.view.pixels(found.outline)
+        low, high = corners.min(axis=0), corners.max(axis=0)
+        assert columns.min() >= low[0] - 2
+        assert columns.max() + 1 <= high[0] + 2
+        assert rows.min() >= low[1] - 2
+        assert rows.max() + 1 <= high[1] + 2
+        middle = np.array([columns.mean(), rows.mean()])
+        assert np.hypot(*(middle - corners.mean(axis=0))) < 0.15 * np.hypot(*(high - low))
+
+
+def test_a_picture_without_an_object_has_no_outline_and_no_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a background chip must show none of the objects")
+
+    monkeypatch.setattr(pictures, "_neighbour", refuse)
+    for ground, place in PLACES.items():
+        for seed in range(12):
+            assert take(None, place, NEAR, 32, np.random.default_rng(seed)).outline is None, ground
+
+
+def test_outlines_turn_with_their_objects() -> None:
+    corners = outline_of([box(0, 0, 10, 4, 1, (0, 0, 0))], np.pi / 2, 100, 50)
+    np.testing.assert_allclose(corners, [[102, 45], [102, 55], [98, 55], [98, 45]], atol=1e-9)
