@@ -29,7 +29,7 @@ def test_raw_pixels_find_little_but_more_than_chance(tmp_path: Path) -> None:
 
 
 def test_the_sheet_is_drawn_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["synthetic_world", "--sheet", str(tmp_path / "sheet.png")])
+    monkeypatch.setattr("sys.argv", ["synthetic_world", "--sheet", str(tmp_path / "sheet.jpg")])
     synthetic_world.main()
-    with Image.open(tmp_path / "sheet.png") as sheet:
+    with Image.open(tmp_path / "sheet.jpg") as sheet:
         assert sheet.size[0] > 1000

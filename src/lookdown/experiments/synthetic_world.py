@@ -113,7 +113,7 @@ def _told_apart(pixels: Array, labels: NDArray[np.int64]) -> float:
 def main() -> None:
     """Print the tables, or draw the sheet."""
     if sys.argv[1:2] == ["--sheet"]:
-        contact_sheet().save(sys.argv[2], optimize=True)
+        contact_sheet().save(sys.argv[2], quality=90)
         return
     print("| kinds | differ in | told apart, near | far |\n|---|---|---|---|")
     for first, second, feature in ONE_FEATURE:
