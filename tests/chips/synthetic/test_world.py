@@ -92,7 +92,12 @@ def test_the_shift_changes_the_sensor_of_what_is_searched_only() -> None:
     assert trained
     assert searched
     assert not trained & searched
-    assert skipped, "objects in places of the other side are left out and listed"
+    assert not skipped, "classes of the two sides are found in different places from the start"
+    assert len(searched) == 14
+    named = World(chips=12, size=24, protocol="uda", train_classes=("ferry", "trawler"), kinds="ships")
+    assert {item.kind for item in plan(named)[0] if item.role == "train"} == {"ferry", "trawler"}
+    with pytest.raises(InputError, match="there is no kind 'ferries' in this world"):
+        plan(World(protocol="uda", train_classes=("ferries",)))
 
 
 def test_a_finished_world_is_left_alone_and_another_is_refused(small: Path) -> None:
@@ -122,7 +127,7 @@ def test_chips_are_pictures_of_the_size_asked_for(small: Path) -> None:
     ("options", "message"),
     [
         ({"chips": 0}, "chips of a world must be at least 1, got 0"),
-        ({"places": 3}, "places of a world must be at least 5, got 3"),
+        ({"places": 3}, "places of a world must be at least 25, got 3"),
         ({"shift": 2}, "got 2"),
         ({"kinds": "trains"}, "kinds are all, ships or aircraft; got 'trains'"),
         ({"background": -1}, "background is a share"),

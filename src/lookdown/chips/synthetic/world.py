@@ -18,8 +18,8 @@ from lookdown.chips.manifest import Manifest, polygon_wkt
 from lookdown.chips.output import OutputFolder, write_chip
 from lookdown.chips.preparing import Prepared
 from lookdown.chips.splitting import Splitting, give_roles
-from lookdown.chips.synthetic.grounds import Place
-from lookdown.chips.synthetic.kinds import KINDS
+from lookdown.chips.synthetic.grounds import GROUNDS, Place
+from lookdown.chips.synthetic.kinds import KINDS, Kind
 from lookdown.chips.synthetic.picture import Picture, take
 from lookdown.chips.synthetic.places import footprints, sample_places
 from lookdown.chips.synthetic.scenes import tiles_of, write_scene
@@ -40,7 +40,7 @@ class World:
     kinds: Literal["all", "ships", "aircraft"] = "all"
     chips: int = 120  # of each kind
     background: float = 0.15  # chips without an object, as a share of the others
-    places: int = 100  # twenty of each ground
+    places: int = 100  # the five grounds in turn
     size: int = 96  # pixels
     shift: float = 0.0  # of the sensor that queries and gallery come from: 0 is the one trained on, 1 the other
     protocol: Literal["conventional", "uda"] = "conventional"  # uda: the classes searched for are not trained on
@@ -50,7 +50,7 @@ class World:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("chips", 1), ("places", 5), ("size", 8), ("scenes", 0), ("scene_size", 512), ("seed", 0)):
+        for name, least in (("chips", 1), ("places", 25), ("size", 8), ("scenes", 0), ("scene_size", 512), ("seed", 0)):
             if getattr(self, name) < least:
                 raise InputError(f"{name} of a world must be at least {least}, got {getattr(self, name)}")
         if not 0 <= self.background < 100:
@@ -120,7 +120,8 @@ def plan(world: World) -> tuple[list[Planned], list[Skipped], list[str]]:
     rows = [
         {"id": item.id, "label": item.kind, "scene_group": item.place.name, "background": False} for item in objects
     ]
-    split = give_roles(rows, Splitting(protocol=world.protocol, train_classes=world.train_classes, seed=world.seed))
+    trained = tuple(sorted(_trained(world))) if world.protocol == "uda" else None
+    split = give_roles(rows, Splitting(protocol=world.protocol, train_classes=trained, seed=world.seed))
     kept = [replace(item, role=role) for item, role in zip(objects, split.roles, strict=True) if role]
     skipped = [
         Skipped(item.id, reason or "it has no role")
@@ -132,13 +133,37 @@ def plan(world: World) -> tuple[list[Planned], list[Skipped], list[str]]:
     return [*kept, *_empty(world, grounds, round(world.background * len(kept)))], skipped, split.notes
 
 
+def _trained(world: World) -> set[str]:
+    """Return the classes to train on where they are not those searched for: as given, or three in five of a family."""
+    names = [kind.name for kind in _kinds(world)]
+    if world.train_classes is not None:
+        if strange := sorted(set(world.train_classes) - set(names)):
+            raise InputError(f"there is no kind {strange[0]!r} in this world; its kinds are {', '.join(names)}")
+        return set(world.train_classes)
+    rng = np.random.default_rng([world.seed, _DEALT])
+    families = [[kind.name for kind in _kinds(world) if kind.family == family] for family in ("ships", "aircraft")]
+    return {str(name) for family in families for name in rng.permutation(family)[: round(0.6 * len(family))]}
+
+
+def _kinds(world: World) -> list[Kind]:
+    return [kind for kind in KINDS.values() if world.kinds in ("all", kind.family)]
+
+
 def _objects(world: World, places: list[Place]) -> Iterator[Planned]:
-    """Yield the chips of every kind, dealt evenly over the places where the kind is found."""
-    kinds = [kind for kind in KINDS.values() if world.kinds in ("all", kind.family)]
-    for kind in kinds:
+    """Yield the chips of every kind, dealt evenly over the places where the kind is found.
+
+    Where classes are held out, their places are others than those of the classes trained on: three in five of each
+    ground are for training, so that no chip has to be left out for the place it is in.
+    """
+    trained = _trained(world) if world.protocol == "uda" else None
+    grounds = list(GROUNDS)
+    for kind in _kinds(world):
         index = list(KINDS).index(kind.name)
         rng = np.random.default_rng([world.seed, _DEALT, index])
         able = [place for place in places if place.ground in kind.grounds]
+        if trained is not None:
+            of_training = [places.index(place) // len(grounds) % 5 < 3 for place in able]
+            able = [place for place, side in zip(able, of_training, strict=True) if side == (kind.name in trained)]
         order = rng.permutation(len(able))
         for copy in range(world.chips):
             place = able[order[copy % len(able)]]
