@@ -52,3 +52,19 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot be written"):
         OutputFolder.open(tmp_path / "file" / "out", "abc")
+
+
+def test_the_folder_one_stands_in_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    output = OutputFolder.open(Path(), "abc")
+    output.finish({})
+    assert OutputFolder.open(Path(), "abc").complete
+
+
+def test_a_stranger_beside_the_folder_is_not_taken_in(tmp_path: Path) -> None:
+    OutputFolder.open(tmp_path / "out", "abc").finish({})
+    (tmp_path / ".out.new").mkdir()
+    (tmp_path / ".out.new" / "mine.txt").write_text("mine")
+    with pytest.raises(OutputError, match=r"\.out\.new is in the way"):
+        OutputFolder.open(tmp_path / "out", "xyz", overwrite=True)
+    assert (tmp_path / ".out.new" / "mine.txt").read_text() == "mine"

@@ -114,6 +114,8 @@ def test_the_synthetic_world_needs_no_data(tmp_path: Path) -> None:
     assert set(manifest.with_role("train").table["sensor"].to_pylist()) == {"near"}
     assert set(manifest.with_role("query").table["sensor"].to_pylist()) == {"near-far-0.50"}
     assert "nothing to do" in run("synthetic", "-o", out, *options)
+    assert "chips and 0 scenes would be drawn" in run("synthetic", "-o", str(tmp_path / "dry"), "--dry-run")
+    assert not (tmp_path / "dry").exists()
     assert "other options" in run("synthetic", "-o", out, *options[:-1], "3")
     assert "2 scenes with their boxes" in run(
         "synthetic", "-o", str(tmp_path / "scenes"), "--kinds", "aircraft", "--chips", "10", "--size", "16",
@@ -127,6 +129,9 @@ def test_the_synthetic_world_needs_no_data(tmp_path: Path) -> None:
         (["synthetic", "somewhere"], "ROOT means nothing to the source synthetic"),
         (["synthetic", "--stride", "4"], "stride means nothing"),
         (["synthetic", "--split", "none"], "split by whole places"),
+        (["synthetic", "--paper", "CBRSOR-MAR"], "split by whole places"),
+        (["synthetic", "--margin", "0.5"], "drawn in one size, not cut"),
+        (["synthetic", "--size", "32", "--size", "64"], "drawn in one size, not cut"),
         (["voc"], "the source voc needs the folder of its data: lookdown prepare voc ROOT -o DIR"),
         (["voc", "somewhere", "--chips", "4", "--shift", "1"], "--chips, --shift goes with the source synthetic only"),
     ],

@@ -37,6 +37,7 @@ class OutputFolder:
     @classmethod
     def open(cls, path: Path, fingerprint: str, *, overwrite: bool = False) -> OutputFolder:
         """Start, resume or refuse, by what is there."""
+        path = path.absolute()
         folder, complete = path, False
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             made_by = _record(path)
@@ -46,6 +47,8 @@ class OutputFolder:
                 complete = bool(made_by.get("complete"))
             elif overwrite:
                 folder = path.with_name(f".{path.name}.new")
+                if folder.exists() and _record(folder) is None and any(folder.iterdir()):
+                    raise OutputError(f"{folder} is in the way and was not made by lookdown prepare; move it away")
             else:
                 raise OutputError(
                     f"{path} holds chips of other data or other options; name another folder, or pass --overwrite"
@@ -73,7 +76,8 @@ class OutputFolder:
 
     def _begin(self) -> None:
         try:
-            if self.folder.exists() and (_record(self.folder) or {}).get("fingerprint") != self.fingerprint:
+            made_by = _record(self.folder)
+            if made_by is not None and made_by.get("fingerprint") != self.fingerprint:
                 _remove(self.folder)
             self.folder.mkdir(parents=True, exist_ok=True)
             self._mark({"complete": False})

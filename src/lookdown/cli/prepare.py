@@ -49,7 +49,10 @@ def prepare(
         bool, typer.Option("--upright", help="turn oriented boxes so that their longer side lies flat")
     ] = False,
     smallest: Annotated[int, typer.Option(min=1, help="leave out objects with fewer pixels on the longer side")] = 4,
-    background: Annotated[float, typer.Option(min=0, help="background chips to cut, as a share of the objects")] = 0.05,
+    background: Annotated[
+        float | None,
+        typer.Option(min=0, help="background chips, as a share of the objects: 0.05, or 0.15 for synthetic"),
+    ] = None,
     oriented: Annotated[bool | None, typer.Option("--oriented", help="mar20: the oriented boxes")] = None,
     boxes: Annotated[Path | None, typer.Option(help="geojson: the file of boxes or polygons")] = None,
     label: Annotated[str | None, typer.Option(help="geojson: the property that names the class")] = None,
@@ -89,11 +92,16 @@ def prepare(
     if source == "synthetic":
         if strange := [name for name, value in {"ROOT": root, **options}.items() if value and name != "size"]:
             raise SourceError(f"{', '.join(strange)} means nothing to the source synthetic; leave it out")
-        if split != "group" or reuse_split:
-            raise SourceError("the synthetic world is split by whole places; leave out --split and --reuse-split")
+        if split != "group" or paper or reuse_split or groups != "auto":
+            raise SourceError("the synthetic world is split by whole places; leave out --split, --paper and --groups")
+        if (margin, upright, smallest) != (0.1, False, 4) or (size and len(size) > 1):
+            raise SourceError(
+                "synthetic chips are drawn in one size, not cut; leave out --margin, --upright, --smallest"
+            )
         side = size[0] if size else None
-        given = {**world, "size": side, "protocol": protocol, "train_classes": chosen, "seed": seed}
-        _make_world(console, {name: value for name, value in given.items() if value is not None}, out, overwrite)
+        given = {**world, "size": side, "background": background, "train_classes": chosen}
+        chosen_options = {name: value for name, value in given.items() if value is not None}
+        _make_world(console, {**chosen_options, "protocol": protocol, "seed": seed}, out, overwrite, dry_run)
         return
     if strange := [name for name, value in world.items() if value is not None]:
         raise SourceError(
@@ -112,7 +120,12 @@ def prepare(
         done = prepare_chips(
             found,
             out,
-            cutting=Cutting(margin=margin, upright=upright, smallest=smallest, background=background),
+            cutting=Cutting(
+                margin=margin,
+                upright=upright,
+                smallest=smallest,
+                background=0.05 if background is None else background,
+            ),
             splitting=Splitting(
                 protocol=protocol,
                 split=split,
@@ -128,12 +141,17 @@ def prepare(
     _show(console, done, out)
 
 
-def _make_world(console: Console, options: dict[str, Any], out: Path, overwrite: bool) -> None:
+def _make_world(console: Console, options: dict[str, Any], out: Path, overwrite: bool, dry_run: bool) -> None:
     from rich.progress import Progress
 
-    from lookdown.chips.synthetic.world import World, make
+    from lookdown.chips.synthetic.world import World, make, plan
 
     world = World(**options)
+    if dry_run:
+        planned, _, notes = plan(world)
+        console.print(f"{len(planned):,} chips and {world.scenes} scenes would be drawn", markup=False)
+        console.print("\n".join(notes), markup=False)
+        return
     with Progress(console=console) as bar:
         task = bar.add_task("drawing", total=None)
         done = make(

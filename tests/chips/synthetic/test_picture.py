@@ -30,7 +30,7 @@ def test_the_same_numbers_take_the_same_picture(ground: str, sensor: object) -> 
 
 @pytest.mark.parametrize("name", ["crude tanker", "wide-body twinjet", "trawler", "light aircraft"])
 def test_the_object_is_where_the_outline_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the object has its one colour here; where that colour is found, its box must be."""
+    """Only the object is green here. It must fill its turned box from side to side, and lie in no other place."""
     kind = KINDS[name]
     green = type(kind)(
         kind.name, kind.family, kind.grounds, lambda rng: [part._replace(colour=(0, 1, 0)) for part in kind.draw(rng)]
@@ -42,14 +42,14 @@ def test_the_object_is_where_the_outline_says(name: str, monkeypatch: pytest.Mon
         red, value, blue = found.pixels.astype(np.int64).transpose(2, 0, 1)
         rows, columns = np.nonzero(value > 1.7 * np.maximum(red, blue) + 20)
         assert found.outline is not None
-        corners = found.view.pixels(found.outline)
-        low, high = corners.min(axis=0), corners.max(axis=0)
-        assert columns.min() >= low[0] - 2
-        assert columns.max() + 1 <= high[0] + 2
-        assert rows.min() >= low[1] - 2
-        assert rows.max() + 1 <= high[1] + 2
-        middle = np.array([columns.mean(), rows.mean()])
-        assert np.hypot(*(middle - corners.mean(axis=0))) < 0.15 * np.hypot(*(high - low))
+        stern_right, bow_right, _, stern_left = found.view.pixels(found.outline)
+        axes = np.stack([bow_right - stern_right, stern_left - stern_right], axis=1)
+        along, across = np.linalg.solve(axes, (np.stack([columns, rows], axis=1) + 0.5 - stern_right).T)
+        slack = 1.8 / np.hypot(*axes)  # two pixels, as a share of length and of width
+        for shares, spare in ((along, slack[0]), (across, slack[1])):
+            assert abs(shares.min()) < 2 * spare
+            assert abs(shares.max() - 1) < 2 * spare
+        assert np.abs(across - 0.5)[along > 0.97].mean() < 0.35, "the bow, or the nose, is where +x is"
 
 
 def test_a_picture_without_an_object_has_no_outline_and_no_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:

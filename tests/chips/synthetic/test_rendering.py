@@ -76,3 +76,14 @@ def test_averaging_down_is_the_mean_of_blocks() -> None:
     field = np.random.default_rng(0).random((12, 9, 3), dtype=np.float32)
     expected = field.reshape(4, 3, 3, 3, 3).mean(axis=(1, 3))
     np.testing.assert_allclose(average_down(field, 3), expected, rtol=1e-6)
+
+
+def test_the_shadow_of_a_thin_wall_has_no_gaps() -> None:
+    view = View(west=-5, north=100, columns=40, rows=420, step=0.25)
+    colour, height, pattern = ground(view)
+    paint(view, [box(0, 0, 8, 0.6, 40, RED)], colour, height, pattern)
+    light(view, colour, height, Sun(180, 28))
+    dark = (colour[:, 20, 0] < 0.3) & (height[:, 20] == 0)
+    rows = np.flatnonzero(dark)
+    assert len(rows) == rows[-1] - rows[0] + 1
+    assert len(rows) * view.step == pytest.approx(40 / np.tan(np.radians(28)), abs=1.5)

@@ -18,7 +18,7 @@ from lookdown.chips.splitting import Splitting
 from lookdown.chips.synthetic import layouts, scenes
 from lookdown.chips.synthetic.parts import Part, placed
 from lookdown.chips.synthetic.scenes import tiles_of, write_scene
-from lookdown.chips.synthetic.sensors import NEAR
+from lookdown.chips.synthetic.sensors import FAR, NEAR
 from lookdown.errors import InputError
 
 
@@ -61,14 +61,13 @@ def test_boxes_are_where_the_objects_were_painted(tmp_path: Path, monkeypatch: p
 
 
 def test_tiles_meet_without_a_seam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    quiet = replace(NEAR, noise=0.0)
-    whole = write_scene(tmp_path, "large", quiet, size=640, gsd=1.0, seed=2).image
+    quiet = replace(FAR, noise=0.0)
+    whole = write_scene(tmp_path, "large", quiet, size=900, gsd=1.0, seed=2).image
     monkeypatch.setattr(scenes, "_TILE", 256)
-    parts = write_scene(tmp_path, "small", quiet, size=640, gsd=1.0, seed=2).image
+    parts = write_scene(tmp_path, "small", quiet, size=900, gsd=1.0, seed=2).image
     with rasterio.open(whole) as first, rasterio.open(parts) as second:
         difference = np.abs(first.read().astype(np.int64) - second.read())
-    assert np.quantile(difference, 0.999) <= 2
-    assert difference.mean() < 0.05
+    assert (difference > 3).mean() < 1e-5, "a pixel or two where an edge runs through the middle of one"
 
 
 def test_a_scene_goes_through_prepare(tmp_path: Path) -> None:

@@ -30,3 +30,9 @@ def test_places_differ() -> None:
     view = View(west=0, north=0, columns=32, rows=32, step=0.5)
     here, there = texture("grain", view), texture("grain", view, east=37.0)
     assert np.abs(np.corrcoef(here.ravel(), there.ravel())[0, 1]) < 0.3
+
+
+def test_kinds_are_unrelated() -> None:
+    view = View(west=0, north=0, columns=200, rows=200, step=0.9)
+    values = np.corrcoef([texture(kind, view).ravel() for kind in KINDS])
+    assert np.abs(values - np.eye(3)).max() < 0.15

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -12,8 +14,10 @@ import numpy as np
 import pytest
 import shapely
 from PIL import Image
+from rasterio.warp import transform
 
 from lookdown.chips.manifest import Manifest
+from lookdown.chips.synthetic.places import CRS
 from lookdown.chips.synthetic.world import World, make, plan
 from lookdown.errors import InputError, OutputError
 
@@ -56,19 +60,24 @@ def test_every_kind_is_in_every_role_and_no_place_in_two(small: Path) -> None:
 
 
 def test_polygons_and_footprints_agree(small: Path) -> None:
-    """A metre on the map is a metre in the chip: areas match, and so do the angles of the long side."""
+    """The corners of an object, taken from the pixels to metres and to degrees by another way, are its footprint."""
+    planned = {item.id: item for item in plan(SMALL)[0]}
     for row in Manifest.read(small).table.to_pylist():
-        footprint = shapely.from_wkt(row["footprint"])
-        if row["background"]:
+        item = planned[row["id"]]
+        view = item.take(SMALL).view
+        assert row["gsd"] == view.step
+        if item.kind is None:
             assert row["polygon"] is None
-            continue
-        polygon = shapely.from_wkt(row["polygon"])
-        assert shapely.box(-1, -1, 25, 25).covers(polygon), row["id"]
-        metres = np.array(footprint.exterior.coords)[:4] * (111_320, 110_574)
-        pixels = np.array(polygon.exterior.coords)[:4] * (row["gsd"], -row["gsd"])
-        for side in (0, 1):
-            there, here = metres[side + 1] - metres[side], pixels[side + 1] - pixels[side]
-            np.testing.assert_allclose(there, here, atol=0.02 * np.hypot(*here) + 0.3)
+            pixels = np.array([[0, 0], [24, 0], [24, 24], [0, 24]])
+        else:
+            polygon = shapely.from_wkt(row["polygon"])
+            assert shapely.box(-1, -1, 25, 25).covers(polygon), row["id"]
+            pixels = np.array(polygon.exterior.coords)[:4]
+        east = item.place.easting + item.at[0] + view.west + pixels[:, 0] * view.step
+        north = item.place.northing + item.at[1] + view.north - pixels[:, 1] * view.step
+        lon, lat = np.array(shapely.from_wkt(row["footprint"]).exterior.coords)[:4].T
+        there = transform("EPSG:4326", CRS, lon.tolist(), lat.tolist())
+        np.testing.assert_allclose(there, [east, north], atol=0.02)
 
 
 def test_a_chip_does_not_depend_on_the_others() -> None:
@@ -102,7 +111,9 @@ def test_the_shift_changes_the_sensor_of_what_is_searched_only() -> None:
 
 def test_a_finished_world_is_left_alone_and_another_is_refused(small: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in small.rglob("*")}
-    assert make(SMALL, small).resumed
+    again = make(SMALL, small)
+    assert again.resumed
+    assert again.notes == plan(SMALL)[2]
     assert {path: path.stat().st_mtime_ns for path in small.rglob("*")} == before
     with pytest.raises(OutputError, match="other data or other options"):
         make(World(chips=12, size=24, seed=5), small)
@@ -126,8 +137,9 @@ def test_chips_are_pictures_of_the_size_asked_for(small: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"chips": 0}, "chips of a world must be at least 1, got 0"),
+        ({"chips": 0}, "chips of a world must be at least 10, got 0"),
         ({"places": 3}, "places of a world must be at least 25, got 3"),
+        ({"places": 901}, "at most 900 places"),
         ({"shift": 2}, "got 2"),
         ({"kinds": "trains"}, "kinds are all, ships or aircraft; got 'trains'"),
         ({"background": -1}, "background is a share"),
@@ -136,3 +148,24 @@ def test_chips_are_pictures_of_the_size_asked_for(small: Path) -> None:
 def test_impossible_worlds_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         World(**options)  # type: ignore[arg-type]
+
+
+def test_a_scene_that_was_cut_short_is_drawn_again(tmp_path: Path) -> None:
+    world = World(chips=10, size=8, scenes=1, scene_size=512, kinds="ships")
+    make(world, tmp_path / "whole")
+    for cut in (0, 5, 100, 2000):
+        out = tmp_path / f"cut {cut}"
+        (out / "scenes").mkdir(parents=True)
+        shutil.copy(tmp_path / "whole" / "prepare.json", out)
+        record = json.loads((out / "prepare.json").read_text())
+        (out / "prepare.json").write_text(json.dumps(record | {"complete": False}))
+        scene = (tmp_path / "whole" / "scenes" / "harbour-00.tif").read_bytes()
+        (out / "scenes" / ".harbour-00.part.tif").write_bytes(scene[:cut])
+        make(world, out)
+        assert (out / "scenes" / "harbour-00.tif").read_bytes() == scene
+
+
+def test_a_world_that_cannot_be_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no kind 'ferries'"):
+        make(World(protocol="uda", train_classes=("ferries",)), tmp_path / "world")
+    assert not (tmp_path / "world").exists()

@@ -58,7 +58,8 @@ def building(
     else:
         for _ in range(3):
             dx, dy = rng.uniform(-0.35, 0.35, 2)
-            yield box(x + dx * length, y + dy * width, 0.12 * length, 0.12 * length, height + 2, STEEL)
+            side = 0.15 * min(length, width)
+            yield box(x + dx * length, y + dy * width, side, side, height + 2, STEEL)
 
 
 def _yard_item(x: float, y: float, size: float, rng: np.random.Generator) -> Iterator[Part]:

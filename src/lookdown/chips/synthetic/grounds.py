@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from lookdown.chips.synthetic.clutter import boat, building, trees, vehicles, yard
@@ -17,7 +18,7 @@ from lookdown.chips.synthetic.parts import Colour, Part, Points, box, disc, dome
 from lookdown.chips.synthetic.rendering import Field, View
 from lookdown.chips.synthetic.textures import texture
 
-__all__ = ["GROUNDS", "SURFACES", "Place", "Setting", "Site", "lay"]
+__all__ = ["GROUNDS", "SURFACES", "Laid", "Place", "Setting", "Site", "lay"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ SURFACES: dict[str, Surface] = {
 _STRENGTHS = np.array([(it.cloud, it.grain, it.waves) for it in SURFACES.values()], np.float32).T
 _NUMBER = {name: number for number, name in enumerate(SURFACES)}
 YELLOW, WHITE = (0.62, 0.48, 0.10), (0.70, 0.70, 0.68)
+_JOINT, _STAIN = (0.27, 0.265, 0.25), (0.24, 0.235, 0.22)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,21 @@ class Setting:
     base: str
     slabs: list[tuple[Points, str]] = field(default_factory=list)
     clutter: list[Part] = field(default_factory=list)
-    afloat: bool = False
+    side: int = 0  # where there is no room beside the object: 1 its left, -1 its right
 
 
-def lay(setting: Setting, view: View, place: Place, factor: int, at: tuple[float, float]) -> tuple[Field, Field, Field]:
-    """Return the colours of the ground, `factor` times finer than the view, and its cloudy and grainy textures.
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """The ground of a view: colours and where they are water, finer than the view, and textures at its own pixels."""
+
+    colour: Field
+    water: NDArray[np.bool_]
+    cloud: Field
+    grain: Field
+
+
+def lay(setting: Setting, view: View, place: Place, factor: int, at: tuple[float, float]) -> Laid:
+    """Return the colours of the ground, `factor` times finer than the view, and its textures at the view's own pixels.
 
     The origin of the view lies `at` metres from the middle of the place.
 
@@ -107,12 +119,12 @@ def lay(setting: Setting, view: View, place: Place, factor: int, at: tuple[float
     colours = np.array(
         [np.multiply(SURFACES[name].colour, place.tints.get(name, 1.0)) for name in SURFACES], np.float32
     )
-    return colours[which] * np.maximum(shade, 0.15)[:, :, None], cloud, grain
+    return Laid(colours[which] * np.maximum(shade, 0.15)[:, :, None], which == _NUMBER["water"], cloud, grain)
 
 
 def sea(site: Site, rng: np.random.Generator) -> Setting:
     """Open water, now and then with a small boat."""
-    setting = Setting("water", afloat=True)
+    setting = Setting("water")
     if rng.random() < 0.25:
         x, y = _beside(site, rng)
         setting.clutter += placed(list(boat(rng)), x, y, rng.uniform(0, 2 * np.pi))
@@ -121,8 +133,8 @@ def sea(site: Site, rng: np.random.Generator) -> Setting:
 
 def harbour(site: Site, rng: np.random.Generator) -> Setting:
     """Water and a quay along the object, with sheds, stacks of containers, cranes and cars on it."""
-    setting = Setting("water", afloat=True)
     side = 1 if rng.random() < 0.5 else -1
+    setting = Setting("water", side=side)
     edge = site.width / 2 + rng.uniform(1.5, 5)
     depth = 2.5 * site.reach if rng.random() < 0.7 else rng.uniform(0.25, 0.6) * site.length
     quay = np.array([[-1.6, 0], [1.6, 0], [1.6, 1], [-1.6, 1]]) * (site.reach, depth) + (0, edge)
@@ -144,17 +156,18 @@ def apron(site: Site, rng: np.random.Generator) -> Setting:
     """Concrete with joints and a painted line, service cars, grass or a terminal at the side."""
     setting = Setting("concrete")
     reach, parts = site.reach, list[Part]()
-    joint = 7.5
-    for s in np.arange(-1.5 * reach, 1.5 * reach, joint):
-        parts.append(box(float(s), 0, 0.16, 3 * reach, 0, (0.27, 0.265, 0.25)))
-        parts.append(box(0, float(s), 3 * reach, 0.16, 0, (0.27, 0.265, 0.25)))
-    for _ in range(int(rng.integers(1, 5))):
-        x, y = rng.uniform(-1, 1, 2) * reach
-        parts.append(disc(x, y, rng.uniform(0.02, 0.07) * reach, 0, (0.24, 0.235, 0.22)))
-    parts.append(box(0, 0, 3 * reach, max(0.012 * site.length, 0.25), 0, YELLOW))
-    edge = site.width / 2 + rng.uniform(0.15, 0.6) * site.width
     choice = rng.random()
+    edge = site.width / 2 + rng.uniform(0.15, 0.6) * site.width if choice < 0.35 else 1.5 * reach
+    for s in np.arange(-1.5 * reach, 1.5 * reach, 7.5):
+        parts.append(box(float(s), (edge - 1.5 * reach) / 2, 0.16, edge + 1.5 * reach, 0, _JOINT))
+        if s < edge:
+            parts.append(box(0, float(s), 3 * reach, 0.16, 0, _JOINT))
+    for _ in range(int(rng.integers(1, 5))):
+        x, y = rng.uniform(-1, 1) * reach, rng.uniform(-1, 0.4) * reach
+        parts.append(disc(x, min(y, edge - 0.1 * reach), rng.uniform(0.02, 0.07) * reach, 0, _STAIN))
+    parts.append(box(0, 0, 3 * reach, max(0.012 * site.length, 0.25), 0, YELLOW))
     if choice < 0.35:
+        setting.side = 1
         strip = np.array([[-3, 0], [3, 0], [3, 3], [-3, 3]]) * reach + (0, edge)
         setting.slabs.append((_turned(strip, site.heading), "grass"))
         parts.append(box(0, edge - 0.4, 6 * reach, 0.3, 0, WHITE))
@@ -169,7 +182,7 @@ def forest(site: Site, rng: np.random.Generator) -> Setting:
     """A paved clearing among trees."""
     setting = Setting("wood")
     half = np.array([site.length * rng.uniform(0.56, 0.75), site.width * rng.uniform(0.56, 0.75)])
-    clearing = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * (half + rng.uniform(1, 4))
+    clearing = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * (half + rng.uniform(3, 8))
     paved = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * half
     road = np.array([[0, -1], [3 * site.reach, -1], [3 * site.reach, 1], [0, 1]]) * (1, max(0.1 * site.width, 3))
     surface = "asphalt" if rng.random() < 0.6 else "concrete"
@@ -181,7 +194,7 @@ def forest(site: Site, rng: np.random.Generator) -> Setting:
     centres += rng.uniform(-0.45, 0.45, centres.shape) * spacing
     sizes = rng.uniform(0.40, 0.68, len(centres)) * spacing
     on_road = (centres[:, 0] > 0) & (np.abs(centres[:, 1]) < max(0.13 * site.width, 4) + sizes)
-    free = (np.abs(centres) > half + sizes[:, None]).any(axis=1) & ~on_road & (np.hypot(*centres.T) < site.reach)
+    free = (np.abs(centres) > half + 3 + sizes[:, None]).any(axis=1) & ~on_road & (np.hypot(*centres.T) < site.reach)
     crowns = trees(centres[free], rng, sizes[free])
     setting.clutter += placed(crowns + _service_cars(site, rng), 0, 0, site.heading)
     return setting
@@ -240,5 +253,5 @@ def _beside(site: Site, rng: np.random.Generator) -> tuple[float, float]:
 
 def _service_cars(site: Site, rng: np.random.Generator) -> list[Part]:
     """Return cars around an object; those under it are hidden by it."""
-    x, y = 0.8 * site.length, 0.7 * site.width
+    x, y = 0.55 * site.length, 0.55 * site.width
     return vehicles(-x, -y, x, y, rng, scale=float(np.clip(site.length / 25, 0.55, 1.0)))

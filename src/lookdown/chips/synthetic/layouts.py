@@ -47,7 +47,7 @@ def lay_out(ground: str, half: float, rng: np.random.Generator) -> Layout:
 
 def _port(half: float, rng: np.random.Generator) -> Layout:
     """Lay out water in the south, land in the north, and piers between with ships on both sides."""
-    layout = Layout(Setting("water", afloat=True))
+    layout = Layout(Setting("water"))
     shore = 0.35 * half
     layout.setting.slabs += [
         (_rectangle(-1.1 * half, shore, 1.1 * half, 1.1 * half), "concrete"),
@@ -98,7 +98,7 @@ def _sail(layout: Layout, half: float, north: float, rng: np.random.Generator) -
             continue
         heading = float(rng.uniform(0, 2 * np.pi))
         layout.add(kind, parts, float(x), float(y), heading)
-        if rng.random() < 0.6:
+        if rng.random() < 0.6 and y - 1.7 * length * np.sin(heading) < north:  # no wake ends on a pier
             speed = float(rng.uniform(0.3, 1))
             layout.wakes.append(Wake(float(x), float(y), heading, length, width, speed))
         taken.append((float(x), float(y), length))
@@ -123,7 +123,7 @@ def _airfield(base: str, half: float, rng: np.random.Generator) -> Layout:
     for x in np.arange(-0.9 * half, 0.9 * half, 60):
         marks.append(box(float(x), -0.45 * half, 30, 1.2, 0, WHITE))
     for end in (-1, 1):
-        marks += [box(end * 0.925 * half, -0.45 * half + y, 30, 1.8, 0, WHITE) for y in (-18, -12, -6, 6, 12, 18)]
+        marks += [box(end * (0.95 * half - 20), -0.45 * half + y, 30, 1.8, 0, WHITE) for y in (-18, -12, -6, 6, 12, 18)]
     marks.append(box(0, -0.27 * half, 1.9 * half, 0.6, 0, YELLOW))
     for edge in (-1, 1):
         marks += list(building(edge * 0.9 * half, 0.1 * half, 0.1 * half, 0.3 * half, 14, rng))
@@ -138,7 +138,7 @@ def _airfield(base: str, half: float, rng: np.random.Generator) -> Layout:
 
 def _park(layout: Layout, half: float, rng: np.random.Generator) -> None:
     """Stand aircraft in rows, noses to the taxiway or away from it."""
-    y = -0.17 * half
+    y = -0.27 * half + 50  # clear of the taxiway, half the longest aircraft away
     while y < 0.34 * half:
         x, deep = -0.74 * half, 0.0
         while True:

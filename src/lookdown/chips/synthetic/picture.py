@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import shapely
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
-from lookdown.chips.synthetic.grounds import GROUNDS, Place, Setting, Site, lay
+from lookdown.chips.synthetic.grounds import GROUNDS, Laid, Place, Setting, Site, lay
 from lookdown.chips.synthetic.kinds import KINDS, Kind
 from lookdown.chips.synthetic.parts import Part, Points, bounds, placed
 from lookdown.chips.synthetic.rendering import Field, Sun, View, average_down, light, paint
@@ -17,7 +18,7 @@ from lookdown.chips.synthetic.sensors import Sensor, observe
 __all__ = ["Picture", "Wake", "expose", "outline_of", "take"]
 
 _FOAM = np.array([0.55, 0.60, 0.60], np.float32)
-_EMPTY = (12.0, 320.0)  # metres across a picture of the ground alone
+_COMPANY = {"sea": 0.15, "harbour": 0.35, "apron": 0.35}  # how often there is another object
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +53,23 @@ def take(
 ) -> Picture:
     """Take a square picture of an object of a kind, or of the ground alone, `at` metres from the middle of a place."""
     heading = rng.uniform(0, 2 * np.pi)
-    parts = placed(kind.draw(rng), 0, 0, 0, scale=rng.uniform(0.97, 1.03)) if kind else []
-    outline = outline_of(parts, heading) if parts else None
-    across = float(np.ptp(outline, axis=0).max()) * rng.uniform(1.15, 1.4) if outline is not None else _across(rng)
+    # Without an object, the window is one that an object of this ground would have: nothing tells the two apart.
+    shown = kind or _any_kind(place.ground, rng)
+    parts = placed(shown.draw(rng), 0, 0, 0, scale=rng.uniform(0.97, 1.03))
+    outline = outline_of(parts, heading)
+    across = float(np.ptp(outline, axis=0).max()) * rng.uniform(1.15, 1.4)
     shift = rng.uniform(-0.04, 0.04, 2) * across
     view = View(-across / 2 + shift[0], across / 2 + shift[1], size, size, across / size)
-    length, width = _measures(parts) if parts else (0.5 * across, 0.25 * across)
-    site = Site(length, width, heading, across * 0.75)
+    site = Site(*_measures(parts), heading, across * 0.75)
     setting = GROUNDS[place.ground](site, rng)
-    if kind and rng.random() < (0.1 if place.ground == "sea" else 0.25):
-        setting.clutter += _neighbour(site, place.ground, rng)
-    wake = Wake(0, 0, heading, length, width, rng.uniform(0.3, 1)) if _moves(kind, place, rng) else None
-    turned = placed(parts, 0, 0, heading)
+    if kind and rng.random() < _COMPANY.get(place.ground, 0.0):
+        setting.clutter += _neighbour(site, setting, view, outline, place.ground, rng)
+    wake = Wake(0, 0, heading, site.length, site.width, rng.uniform(0.3, 1)) if _moves(kind, place, rng) else None
     wear = rng.uniform(0.02, 0.10)
     sun = Sun(place.sun_azimuth + rng.uniform(-12, 12), sensor.sun_elevation + rng.uniform(-4, 4))
-    radiance = expose(view, setting, turned, [wake] if wake else [], place, sun, at=at, wear=wear)
-    return Picture(observe(sensor, radiance, view.step, rng), view, outline)
+    objects = placed(parts, 0, 0, heading) if kind else []
+    radiance = expose(view, setting, objects, [wake] if wake else [], place, sun, at=at, wear=wear)
+    return Picture(observe(sensor, radiance, view.step, rng), view, outline if kind else None)
 
 
 def expose(
@@ -87,10 +89,9 @@ def expose(
     Things are painted `factor` times finer than the view and averaged down, which is what makes their edges smooth.
     """
     finer = view.finer(factor)
-    colour, cloud, grain = lay(setting, view, place, factor, at)
-    if wakes:
-        colour = _foam(colour, view, wakes, cloud, grain, factor)
-    pattern = _enlarged(grain + 0.5 * cloud, factor)
+    ground = lay(setting, view, place, factor, at)
+    colour = _with_foam(ground, view, wakes, factor) if wakes else ground.colour
+    pattern = _enlarged(ground.grain + 0.5 * ground.cloud, factor)
     height = np.zeros((finer.rows, finer.columns), np.float32)
     seen = paint(finer, [*setting.clutter, *objects], colour, height, pattern)
     worn = np.flatnonzero(seen > len(setting.clutter))
@@ -112,63 +113,61 @@ def _measures(parts: list[Part]) -> tuple[float, float]:
     return right - left, high - low
 
 
-def _across(rng: np.random.Generator) -> float:
-    """Return how much ground a picture without an object shows: as much as pictures with one."""
-    low, high = np.log(_EMPTY)
-    return float(np.exp(rng.uniform(low, high)))
+def _any_kind(ground: str, rng: np.random.Generator) -> Kind:
+    able = [kind for kind in KINDS.values() if ground in kind.grounds]
+    return able[int(rng.integers(len(able)))]
 
 
 def _moves(kind: Kind | None, place: Place, rng: np.random.Generator) -> bool:
     return kind is not None and place.ground == "sea" and rng.random() < 0.6
 
 
-def _neighbour(site: Site, ground: str, rng: np.random.Generator) -> list[Part]:
-    """Return another object at the edge of the picture: ahead or astern at a quay, beside elsewhere."""
-    able = [kind for kind in KINDS.values() if ground in kind.grounds]
-    parts = able[int(rng.integers(len(able)))].draw(rng)
+def _neighbour(
+    site: Site, setting: Setting, view: View, outline: Points, ground: str, rng: np.random.Generator
+) -> list[Part]:
+    """Return another object, cut by the edge of the picture: ahead or astern at a quay, beside or anywhere elsewhere.
+
+    It is left out where it would show more than half of itself, or come too near.
+    """
+    parts = _any_kind(ground, rng).draw(rng)
     length, width = _measures(parts)
-    if length > 2.2 * site.length:
-        return []
-    side = int(rng.choice([-1, 1]))
+    away = int(rng.choice([-1, 1]))
     if ground == "harbour":
-        x, y = side * ((site.length + length) / 2 + rng.uniform(0.03, 0.2) * site.length), 0.0
+        x = away * ((site.length + length) / 2 + rng.uniform(0.03, 0.2) * site.length)
+        y, turn = setting.side * (site.width - width) / 2, np.pi * int(rng.integers(2))
+    elif ground == "apron":
+        y = -(setting.side or away) * ((site.width + width) / 2 + rng.uniform(0.05, 0.3) * width)
+        x, turn = rng.uniform(-0.3, 0.3) * site.length, rng.choice([0, np.pi]) + rng.uniform(-0.05, 0.05)
     else:
-        x, y = rng.uniform(-0.3, 0.3) * site.length, side * ((site.width + width) / 2 + rng.uniform(0.08, 0.4) * width)
-    turn = rng.choice([0, np.pi]) + rng.uniform(-0.05, 0.05)
-    return placed(placed(parts, x, y, turn), 0, 0, site.heading)
+        angle, turn = rng.uniform(0, 2 * np.pi), rng.uniform(0, 2 * np.pi)
+        far = 0.67 * site.reach + rng.uniform(-0.05, 0.3) * length  # the window reaches two thirds of its corners
+        x, y = far * np.cos(angle), far * np.sin(angle)
+    stands = placed(placed(parts, x, y, turn), 0, 0, site.heading)
+    taken = shapely.Polygon(placed([Part(outline_of(parts, turn, x, y), 0, (0, 0, 0))], 0, 0, site.heading)[0].outline)
+    shown = taken.intersection(shapely.Polygon(view.corners)).area
+    near = taken.distance(shapely.Polygon(outline)) < 0.01 * site.length
+    return [] if near or shown > 0.5 * taken.area else stands
 
 
-def _foam(colour: Field, view: View, wakes: list[Wake], cloud: Field, grain: Field, factor: int) -> Field:
-    """Whiten the water behind and beside moving ships."""
-    canvas = Image.new("L", (view.columns, view.rows), 0)
-    draw = ImageDraw.Draw(canvas)
+def _with_foam(ground: Laid, view: View, wakes: list[Wake], factor: int) -> Field:
+    """Return the colours with water whitened behind and beside moving ships."""
+    white = np.zeros((view.rows, view.columns), np.float32)
     for wake in wakes:
         long, half = wake.length, wake.width / 2
         bright = int(60 + 150 * wake.speed)
-        trail = np.array(
-            [
-                [-0.45 * long, 0.8 * half],
-                [-1.6 * long, 1.5 * half],
-                [-1.6 * long, -1.5 * half],
-                [-0.45 * long, -0.8 * half],
-            ]
-        )
-        bow = np.array(
-            [
-                [0.5 * long, 0],
-                [0.1 * long, 1.5 * half],
-                [-0.55 * long, 2.5 * half],
-                [-0.5 * long, 2.0 * half],
-                [0.1 * long, 1.05 * half],
-            ]
-        )
+        trail = np.array([[-0.45, 0.8], [-1.6, 1.5], [-1.6, -1.5], [-0.45, -0.8]]) * (long, half)
+        bow = np.array([[0.5, 0], [0.1, 1.5], [-0.55, 2.5], [-0.5, 2.0], [0.1, 1.05]]) * (long, half)
+        canvas = Image.new("L", (view.columns, view.rows), 0)
+        draw = ImageDraw.Draw(canvas)
         for shape, value in ((bow, bright // 2), (bow * (1, -1), bright // 2), (trail, bright)):
             corners = placed([Part(shape, 0, (0, 0, 0))], wake.x, wake.y, wake.heading)[0].outline
             draw.polygon((view.pixels(corners) - 0.5).ravel().tolist(), fill=value)
-    soft = canvas.filter(ImageFilter.GaussianBlur(max(0.012 * wakes[0].length / view.step, 0.6)))
-    share = np.asarray(soft, np.float32) / 255 * np.clip(0.75 + 0.35 * grain + 0.2 * cloud, 0, 1.2)
-    share = _enlarged(np.clip(share, 0, 0.95), factor)[:, :, None]
-    return colour + share * (_FOAM - colour)
+        soft = canvas.filter(ImageFilter.GaussianBlur(max(0.012 * long / view.step, 0.6)))
+        np.maximum(white, np.asarray(soft, np.float32) / 255, out=white)
+    white *= np.clip(0.75 + 0.35 * ground.grain + 0.2 * ground.cloud, 0, 1.2)
+    share = (_enlarged(np.clip(white, 0, 0.95), factor) * ground.water)[:, :, None]
+    colour: Field = ground.colour + share * (_FOAM - ground.colour)
+    return colour
 
 
 def _enlarged(field: Field, factor: int) -> Field:

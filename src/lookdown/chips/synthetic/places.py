@@ -10,11 +10,12 @@ from rasterio.warp import transform
 
 from lookdown.chips.synthetic.grounds import GROUNDS, SURFACES, Place
 
-__all__ = ["CRS", "footprints", "sample_places"]
+__all__ = ["CRS", "MOST", "footprints", "sample_places"]
 
 CRS = "EPSG:32631"  # UTM, metres; its western edge is the meridian of Greenwich
 _ORIGIN = (200_000.0, 20_000.0)
 _APART = 12_000.0  # metres from place to place
+MOST = 900  # thirty by thirty; scenes lie to the north of them
 
 
 def sample_places(count: int, seed: int) -> list[Place]:

@@ -17,8 +17,6 @@ from lookdown.chips.synthetic.parts import Part
 __all__ = ["Field", "Sun", "View", "average_down", "light", "paint"]
 
 Field = NDArray[np.float32]  # (rows, columns), or (rows, columns, 3)
-# Pixels from which a shadow may come: all near ones, then wider apart. The same for every window, so that tiles meet.
-_DISTANCES = np.unique(np.concatenate([np.arange(1, 41), np.geomspace(41, 400, 16)]).round())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,27 +82,42 @@ def light(view: View, colour: Field, height: Field, sun: Sun, *, ambient: float 
     """Shade slopes and throw shadows, in place."""
     towards = np.radians(sun.azimuth)
     east, south = float(np.sin(towards)), float(-np.cos(towards))
-    rise = view.step * np.tan(np.radians(sun.elevation))  # of a ray, a pixel
-    distances = _DISTANCES[_DISTANCES * rise < float(height.max() - height.min()) + rise]
-    if height.max() == height.min():
+    span = float(height.max() - height.min())
+    if not span:
         return
-    wide = max(int(distances[-1]), 2)
-    padded = np.pad(height, wide, mode="edge")
-
-    def away(distance: float) -> Field:
-        """Return the heights that lie `distance` pixels towards the sun from each pixel."""
-        x, y = wide + round(east * distance), wide + round(south * distance)
-        return padded[y : y + height.shape[0], x : x + height.shape[1]]
-
-    slope = (away(1.5) - away(-1.5)) / np.float32(3 * view.step)  # rising towards the sun: turned away from it
-    slope *= np.float32(0.30 / np.tan(np.radians(sun.elevation)))
-    bright = 1 - np.clip(slope, -0.30, 0.40)
-    shaded = np.zeros(height.shape, bool)
-    for distance in distances:
-        shaded |= away(distance) > height + np.float32(distance * rise)
+    rise = view.step * np.tan(np.radians(sun.elevation))  # of a ray, a pixel
+    slope = (_towards(height, 1.5 * east, 1.5 * south) - _towards(height, -1.5 * east, -1.5 * south)) / (3 * view.step)
+    bright = 1 - np.clip(slope * np.float32(0.30 / np.tan(np.radians(sun.elevation))), -0.30, 0.40)
+    shaded = _in_the_way(height, east, south, rise, span) > height
     bright[shaded] *= ambient
     colour *= bright[:, :, None]
     colour[shaded, 2] *= 1.15  # the sky lights what the sun does not
+
+
+def _in_the_way(height: Field, east: float, south: float, rise: float, span: float) -> Field:
+    """Return how high a thing must be in each pixel to be lit, by all that stands towards the sun.
+
+    Each round looks twice as far as the one before, so that nothing is missed between two looks, however thin.
+    """
+    highest = _towards(height, east, south) - np.float32(rise)
+    distance = 1
+    while distance * rise < span:
+        farther = _towards(highest, distance * east, distance * south) - np.float32(distance * rise)
+        np.maximum(highest, farther, out=highest)
+        distance *= 2
+    return highest
+
+
+def _towards(field: Field, columns: float, rows: float) -> Field:
+    """Return what lies so many columns to the right and rows below of each pixel; beyond the edge, the pixel itself."""
+    right, down = round(columns), round(rows)
+    height, width = field.shape
+    moved = field.copy()
+    if abs(right) < width and abs(down) < height:
+        moved[max(0, -down) : height - max(0, down), max(0, -right) : width - max(0, right)] = field[
+            max(0, down) : height - max(0, -down), max(0, right) : width - max(0, -right)
+        ]
+    return moved
 
 
 def average_down(field: Field, factor: int) -> Field:

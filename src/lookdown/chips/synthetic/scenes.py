@@ -25,9 +25,13 @@ from lookdown.errors import InputError
 __all__ = ["SceneWritten", "tiles_of", "write_scene"]
 
 _TILE = 512  # pixels
-_MARGIN = 48  # pixels around a tile that are drawn and thrown away: shadows fall in, blur reaches over
+_BLUR = 8  # pixels around a tile that blur reaches over
 _STREAM = 5  # of random numbers
-_CORNER, _APART = (200_000.0, 400_000.0), 20_000.0  # metres: where the first scene lies, and how far it is to the next
+_CORNER, _APART, _SIDE = (
+    (200_000.0, 420_000.0),
+    20_000.0,
+    20,
+)  # metres: where the first scene lies, and how far it is to the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +75,15 @@ def write_scene(
     starts = [(row, column) for row in range(0, size, _TILE) for column in range(0, size, _TILE)]
     sun = Sun(place.sun_azimuth, sensor.sun_elevation)
     index = _Index(layout)
+    margin = _BLUR + int(np.ceil(index.highest / np.tan(np.radians(sun.elevation)) / gsd))  # shadows fall in from there
+    beside.unlink(missing_ok=True)  # GDAL would read what a run that was stopped has left
     with rasterio.open(beside, "w", **profile) as target:
         target.update_tags(TIFFTAG_DATETIME=place.time, sensor=sensor.name)
         for number, (row, column) in enumerate(starts, start=1):
             rows, columns = min(_TILE, size - row), min(_TILE, size - column)
             noise = np.random.default_rng([seed, _STREAM, row, column])
-            pixels = _tile(view, (row, column), (rows, columns), index, place, sun, sensor, noise)
+            window = _around(view, row, column, rows, columns, margin)
+            pixels = _draw(window, index, place, sun, sensor, noise)[margin:-margin, margin:-margin]
             target.write(pixels.transpose(2, 0, 1), window=Window(column, row, columns, rows))
             progress(number, len(starts))
     beside.rename(image)
@@ -92,35 +99,27 @@ def tiles_of(size: int) -> int:
 def _place(ground: str, seed: int) -> Place:
     """Return a place of the ground for every seed, north of all places of chips."""
     place = next(place for place in sample_places(5, seed) if place.ground == ground)
-    row, column = divmod(seed, 10)
+    row, column = divmod(seed % _SIDE**2, _SIDE)
     return replace(
         place,
         name=f"{ground}-scene-{seed}",
         easting=_CORNER[0] + column * _APART,
-        northing=_CORNER[1] + (row % 10) * _APART,
+        northing=_CORNER[1] + row * _APART,
     )
 
 
-def _tile(
-    whole: View,
-    start: tuple[int, int],
-    shape: tuple[int, int],
-    index: _Index,
-    place: Place,
-    sun: Sun,
-    sensor: Sensor,
-    noise: np.random.Generator,
+def _around(whole: View, row: int, column: int, rows: int, columns: int, margin: int) -> View:
+    """Return the view of a tile with a margin that will be cut off."""
+    west, north = whole.west + (column - margin) * whole.step, whole.north - (row - margin) * whole.step
+    return View(west, north, columns + 2 * margin, rows + 2 * margin, whole.step)
+
+
+def _draw(
+    view: View, index: _Index, place: Place, sun: Sun, sensor: Sensor, noise: np.random.Generator
 ) -> NDArray[np.uint8]:
-    """Draw one tile with its margin, and cut the margin off."""
-    step = whole.step
-    west = whole.west + (start[1] - _MARGIN) * step
-    north = whole.north - (start[0] - _MARGIN) * step
-    view = View(west, north, shape[1] + 2 * _MARGIN, shape[0] + 2 * _MARGIN, step)
     setting, objects = index.seen_in(view)
     wakes = [wake for wake in index.layout.wakes if _near(view, wake.x, wake.y, 2 * wake.length)]
-    radiance = expose(view, setting, objects, wakes, place, sun, factor=2)
-    pixels = observe(sensor, radiance, step, noise)
-    return pixels[_MARGIN:-_MARGIN, _MARGIN:-_MARGIN]
+    return observe(sensor, expose(view, setting, objects, wakes, place, sun, factor=2), view.step, noise)
 
 
 class _Index:
@@ -131,6 +130,7 @@ class _Index:
         self._clutter = _boxes(layout.setting.clutter)
         self._objects = [part for standing in layout.standing for part in standing.parts]
         self._object_boxes = _boxes(self._objects)
+        self.highest = max((part.top for part in [*layout.setting.clutter, *self._objects]), default=0.0)
 
     def seen_in(self, view: View) -> tuple[Setting, list[Part]]:
         """Return what lies in a window: the ground with its clutter, and the parts of objects."""

@@ -43,7 +43,8 @@ def texture(kind: Texture, view: View, *, east: float = 0.0, north: float = 0.0,
 def _tile(kind: Texture, level: int) -> Field:
     """Return the tile, each level averaged down by two from the one before."""
     if level:
-        return average_down(_tile(kind, level - 1), 2) if len(_tile(kind, level - 1)) > 8 else _tile(kind, level - 1)
+        finer = _tile(kind, level - 1)
+        return average_down(finer, 2) if len(finer) > 8 else finer
     frequency_x = np.fft.fftfreq(_SIDE)[None, :]
     frequency_y = np.fft.fftfreq(_SIDE)[:, None]
     frequency = np.hypot(frequency_x, frequency_y)
@@ -56,7 +57,7 @@ def _tile(kind: Texture, level: int) -> Field:
         along = np.abs(frequency_x * 0.8 + frequency_y * 0.6) / frequency
         weight = np.exp(-((np.log(frequency * 14 / 0.8) / 0.5) ** 2)) * along**3 + 0.12 * frequency**0.2
     weight[0, 0] = 0
-    noise = np.random.default_rng(len(kind)).standard_normal((_SIDE, _SIDE))
+    noise = np.random.default_rng(list(_METRES).index(kind)).standard_normal((_SIDE, _SIDE))
     tile: NDArray[np.float64] = np.fft.ifft2(np.fft.fft2(noise) * weight).real
-    level_out: Field = ((tile - tile.mean()) / tile.std()).astype(np.float32)
-    return level_out
+    standard: Field = ((tile - tile.mean()) / tile.std()).astype(np.float32)
+    return standard

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from rasterio.errors import RasterioError
 
 from lookdown.chips.annotations import Skipped
 from lookdown.chips.manifest import Manifest, polygon_wkt
@@ -21,7 +22,7 @@ from lookdown.chips.splitting import Splitting, give_roles
 from lookdown.chips.synthetic.grounds import GROUNDS, Place
 from lookdown.chips.synthetic.kinds import KINDS, Kind
 from lookdown.chips.synthetic.picture import Picture, take
-from lookdown.chips.synthetic.places import footprints, sample_places
+from lookdown.chips.synthetic.places import MOST, footprints, sample_places
 from lookdown.chips.synthetic.scenes import tiles_of, write_scene
 from lookdown.chips.synthetic.sensors import FAR, NEAR, Sensor, between
 from lookdown.errors import InputError, OutputError
@@ -30,6 +31,7 @@ __all__ = ["Planned", "World", "make", "plan"]
 
 # Streams of random numbers, so that a chip is the same whatever else is made.
 _DEALT, _OBJECT, _EMPTY = 2, 3, 4
+_DRAWING = 1  # to be raised with every change to what is drawn: a folder drawn otherwise is another one
 _SCENES = ("harbour", "apron", "forest", "desert")  # in turn
 
 
@@ -38,7 +40,7 @@ class World:
     """What is made."""
 
     kinds: Literal["all", "ships", "aircraft"] = "all"
-    chips: int = 120  # of each kind
+    chips: int = 120  # of each kind; a class needs ten to be in every role
     background: float = 0.15  # chips without an object, as a share of the others
     places: int = 100  # the five grounds in turn
     size: int = 96  # pixels
@@ -50,9 +52,18 @@ class World:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("chips", 1), ("places", 25), ("size", 8), ("scenes", 0), ("scene_size", 512), ("seed", 0)):
+        for name, least in (
+            ("chips", 10),
+            ("places", 25),
+            ("size", 8),
+            ("scenes", 0),
+            ("scene_size", 512),
+            ("seed", 0),
+        ):
             if getattr(self, name) < least:
                 raise InputError(f"{name} of a world must be at least {least}, got {getattr(self, name)}")
+        if self.places > MOST or self.scenes > MOST // 3:
+            raise InputError(f"a world has at most {MOST} places and {MOST // 3} scenes")
         if not 0 <= self.background < 100:
             raise InputError(f"background is a share of the objects, 0.15 for one in seven; got {self.background}")
         if self.kinds not in ("all", "ships", "aircraft"):
@@ -95,18 +106,18 @@ def make(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Prepared:
     """Draw a world into `out`; a finished one is not drawn again, and an unfinished one comes out the same."""
-    content = json.dumps([version("lookdown"), asdict(world)])
+    planned, skipped, notes = plan(world)
+    content = json.dumps([version("lookdown"), _DRAWING, {**asdict(world), "shift": float(world.shift)}])
     output = OutputFolder.open(out, hashlib.sha256(content.encode()).hexdigest(), overwrite=overwrite)
     if output.complete:
-        return Prepared(Manifest.read(out), [], [], resumed=True)
-    planned, skipped, notes = plan(world)
+        return Prepared(Manifest.read(out), skipped, notes, resumed=True)
     tiles = world.scenes * tiles_of(world.scene_size)
     try:
         rows = _draw(world, planned, output.folder, lambda done: progress(done, len(planned) + tiles))
         _draw_scenes(world, output.folder / "scenes", lambda done: progress(len(planned) + done, len(planned) + tiles))
         output.write_tables(rows, skipped)
         output.finish({"world": asdict(world), "notes": notes, "chips": len(rows)})
-    except OSError as error:
+    except (OSError, RasterioError) as error:
         raise OutputError(
             f"{output.folder} cannot be written: {error}; free the disk or name another folder"
         ) from error
