@@ -13,6 +13,7 @@ __all__ = [
     "NotCalibratedError",
     "NotFittedError",
     "OutputError",
+    "RecipeError",
     "SkippedImagesWarning",
     "SourceError",
     "StoredEmbedderError",
@@ -81,6 +82,10 @@ class ManifestError(LookdownError, ValueError):
 
 class OutputError(LookdownError, ValueError):
     """An output folder that cannot be written, or that holds something else."""
+
+
+class RecipeError(LookdownError, ValueError):
+    """A recipe, or a `--set` over it, that cannot be used; the message names the file and the key."""
 
 
 class WeightsError(LookdownError, ValueError):
