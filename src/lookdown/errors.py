@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "CollapsedComponentWarning",
+    "DamagedCacheWarning",
     "ImageError",
     "InputError",
     "LookdownError",
@@ -102,3 +103,7 @@ class UntrainedWarning(UserWarning):
 
 class SkippedImagesWarning(UserWarning):
     """Some images could not be read and were left out."""
+
+
+class DamagedCacheWarning(UserWarning):
+    """What was kept on disk to save time is damaged; it is not used, and made again."""

@@ -103,7 +103,7 @@ class Embedder(nn.Module):
         source = trained_source(resolve_name(name), weights)
         embedder = cls(name, bands=bands, size=size, pooling=pooling, dimension=dimension, weights=source)
         batches = ImageBatches(images, bands=bands, size=size, batch_size=batch_size)
-        with embedder._evaluating():
+        with embedder.evaluating():
             features = (values for _, values in embedder._evaluate(batches, embedder.features, progress))
             components = principal_components(features, dimension)
         if batches.skipped:
@@ -185,7 +185,7 @@ class Embedder(nn.Module):
         batches = ImageBatches(images, bands=settings.bands, size=settings.size, batch_size=batch_size)
         embeddings = np.empty((batches.total, settings.dimension), np.float32)
         found = np.zeros(batches.total, np.bool_)
-        with self._evaluating():
+        with self.evaluating():
             for indices, values in self._evaluate(batches, self.forward, progress):
                 embeddings[indices], found[indices] = values, True
                 if batches.skipped and not skip:
@@ -218,7 +218,7 @@ class Embedder(nn.Module):
             progress(batches.total, batches.total)
 
     @contextmanager
-    def _evaluating(self) -> Iterator[None]:
+    def evaluating(self) -> Iterator[None]:
         """Put every part into evaluation mode, and each back afterwards: a frozen trunk beside a head in training."""
         modes = [(module, module.training) for module in self.modules()]
         self.eval()

@@ -1,0 +1,186 @@
+"""Features on disk, block by block: what a killed process leaves is resumed, what is damaged is made again."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookdown.errors import DamagedCacheWarning, OutputError
+
+__all__ = ["Block", "FeatureFile", "Row"]
+
+FORMAT = "lookdown-features"
+VERSION = 1
+
+
+class Row(NamedTuple):
+    """What is kept of a chip: the features of each view, float32."""
+
+    views: int
+    width: int
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a chip on disk."""
+        return 4 * self.views * self.width
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some chips that follow one another in the list; those with a problem have no row."""
+
+    chips: int
+    problems: dict[int, str]  # by the place in the whole list
+    sha256: str  # of the rows
+
+    @property
+    def rows(self) -> int:
+        """Chips that have features."""
+        return self.chips - len(self.problems)
+
+
+class _DamageError(Exception):
+    """What is on disk is not what was written."""
+
+
+class FeatureFile:
+    """A folder with `features.bin`, a row a chip, and `journal.jsonl`, which says what those rows are.
+
+    The first line of the journal names the work, and each other line a block with its digest; lines carry a digest of
+    their own. A block counts from the moment its line is there, and the line is written when the rows are safe on
+    disk. So a kill at any moment leaves whole blocks, and perhaps some bytes beyond that nobody reads.
+    """
+
+    def __init__(self, folder: Path, key: str, row: Row, chips: int) -> None:
+        self.folder, self.row, self.chips = folder, row, chips
+        self.blocks: list[Block] = []
+        self._data, self._journal = folder / "features.bin", folder / "journal.jsonl"
+        self._title = {"format": FORMAT, "version": VERSION, "key": key, "chips": chips, **row._asdict()}
+        self._journal_bytes = 0  # as far as its lines are whole
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder for this process alone, with the whole blocks that are in it as `blocks`.
+
+        Another process waits until this one is done; the system frees the lock of one that is killed.
+        """
+        with self._explained():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = (self.folder / "lock").open("ab")
+        with lock:
+            with self._explained():
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                self._resume()
+            yield
+
+    @property
+    def done(self) -> int:
+        """Chips of the list that are in whole blocks."""
+        return sum(block.chips for block in self.blocks)
+
+    def append(self, rows: NDArray[np.float32], problems: dict[int, str]) -> None:
+        """Write the next block: `rows` is (chips without a problem, views, width)."""
+        payload = np.ascontiguousarray(rows, "<f4").tobytes()
+        block = Block(len(rows) + len(problems), problems, hashlib.sha256(payload).hexdigest())
+        lines = ([] if self._journal_bytes else [_line(self._title)]) + [_line(asdict(block))]
+        last = self.done + block.chips == self.chips
+        with self._explained():
+            _write(self._data, self._data_bytes, payload, cut=last)
+            self._journal_bytes = _write(self._journal, self._journal_bytes, b"".join(lines), cut=True)
+        self.blocks.append(block)
+
+    def features(self) -> NDArray[np.float32]:
+        """Return what is stored, (views, rows, width), mapped from the disk and not to be written."""
+        rows = sum(block.rows for block in self.blocks)
+        return np.memmap(self._data, "<f4", "r", shape=(rows, *self.row)).transpose(1, 0, 2)
+
+    @property
+    def _data_bytes(self) -> int:
+        return self.row.bytes * sum(block.rows for block in self.blocks)
+
+    def _resume(self) -> None:
+        try:
+            self._read()
+        except _DamageError as damage:
+            message = f"the features in {self.folder} are damaged ({damage}) and will be made again"
+            warnings.warn(message, DamagedCacheWarning, stacklevel=5)
+            self._journal.unlink(missing_ok=True)  # a new file: others may have mapped the old one
+            self._data.unlink(missing_ok=True)
+            self.blocks, self._journal_bytes = [], 0
+        there = self._data.stat().st_size if self._data.exists() else 0
+        missing = self._data_bytes + (self.chips - self.done) * self.row.bytes - there
+        if missing > (free := shutil.disk_usage(self.folder).free):
+            raise OutputError(
+                f"{self.folder} has {free / 1e6:.1f} MB free and the features need {missing / 1e6:.1f} MB more; free "
+                "the disk or name another folder"
+            )
+
+    def _read(self) -> None:
+        """Read the blocks and compare every byte of theirs with its digest."""
+        text = self._journal.read_bytes() if self._journal.exists() else b""
+        *lines, cut_off = text.split(b"\n")  # a kill may leave the last line cut off
+        entries = [_entry(line, number) for number, line in enumerate(lines, 1)]
+        if entries and entries[0] != self._title:
+            raise _DamageError("journal.jsonl names other work")
+        self._journal_bytes = len(text) - len(cut_off)
+        self.blocks = [
+            Block(entry["chips"], {int(place): reason for place, reason in entry["problems"].items()}, entry["sha256"])
+            for entry in entries[1:]
+        ]
+        if not self.blocks:
+            return
+        if not self._data.exists():
+            raise _DamageError("features.bin is missing")
+        with self._data.open("rb") as file:
+            for number, block in enumerate(self.blocks, 1):
+                if hashlib.sha256(file.read(block.rows * self.row.bytes)).hexdigest() != block.sha256:
+                    raise _DamageError(f"block {number} of features.bin is not as it was written")
+            if self.done == self.chips and file.read(1):
+                raise _DamageError("features.bin is longer than it was written")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise OutputError(
+                f"{self.folder} cannot be written: {error.strerror or error}; free the disk or name another folder, "
+                "then start again: what is whole is kept"
+            ) from error
+
+
+def _write(file: Path, start: int, payload: bytes, *, cut: bool) -> int:
+    """Write to the disk itself from byte `start` on, and return where that ends; `cut` drops what follows."""
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o666), "wb") as stream:
+        stream.seek(start)
+        stream.write(payload)
+        if cut:
+            stream.truncate()
+        stream.flush()
+        os.fsync(stream.fileno())
+    return start + len(payload)
+
+
+def _line(entry: dict[str, Any]) -> bytes:
+    text = json.dumps(entry).encode()
+    return hashlib.sha256(text).hexdigest().encode() + b" " + text + b"\n"
+
+
+def _entry(line: bytes, number: int) -> dict[str, Any]:
+    digest, _, text = line.partition(b" ")
+    if hashlib.sha256(text).hexdigest().encode() != digest:
+        raise _DamageError(f"line {number} of journal.jsonl is not as it was written")
+    entry: dict[str, Any] = json.loads(text)
+    return entry

@@ -1,0 +1,144 @@
+"""Features of a frozen trunk: each chip is embedded once in each view and kept on disk; heads then train in seconds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lookdown.chips.reading import chip_batches
+from lookdown.errors import ImageError, InputError, WeightsError
+from lookdown.networks.embedder import Embedder, Progress
+from lookdown.training.feature_file import FeatureFile, Row
+
+__all__ = ["VIEWS", "FrozenFeatures", "frozen_features", "turned"]
+
+VIEWS = (1, 4, 8)  # as it is; its quarter turns; those and their mirror images
+_BLOCK = 256  # chips between two points of resumption, rounded up to whole batches
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenFeatures:
+    """Features of the chips that could be read, in the order of the list."""
+
+    array: NDArray[np.float32]  # (views, n, width), mapped from the disk and not to be written
+    indices: NDArray[np.int64]  # (n,), the place of each in the list
+    skipped: dict[int, str]  # the others, with the reason
+
+
+def frozen_features(
+    embedder: Embedder,
+    paths: Sequence[str | Path],
+    folder: str | Path,
+    *,
+    views: int = 4,
+    batch_size: int = 64,
+    progress: Progress | None = None,
+) -> FrozenFeatures:
+    """Return what the head is given for each view of each chip, from below `folder` if it was made before.
+
+    It is kept under a digest of the trunk, the bytes of the chips and their order, the views, the batches and the
+    versions of the packages; any other of these is other work beside it, and nothing is ever removed. Work that was
+    interrupted is resumed at the last whole block, with the batches it would have had, so that the bits are the same;
+    only another number of threads may move the last of them. Chips are told apart by their bytes, since files of the
+    same size and time can differ and the same chips can lie elsewhere: reading them takes a moment, and seeing them
+    some thousand times that. Several processes may call this at once: one works, and the others wait for it.
+    """
+    files = _as_files(paths)
+    if views not in VIEWS or batch_size < 1:
+        raise InputError(f"views must be 1, 4 or 8 and batch_size at least 1, got {views!r} and {batch_size!r}")
+    digests = [_digest(file) for file in files]
+    key = _key(embedder, files, digests, views, batch_size)
+    stored = FeatureFile(Path(folder) / f"features-{key[:16]}", key, Row(views, embedder.trunk.width), len(files))
+    with stored.locked(), embedder.evaluating():
+        while (first := stored.done) < len(files):
+            places = range(first, min(first + -(-_BLOCK // batch_size) * batch_size, len(files)))
+            rows, problems = _see(embedder, files, places, views, batch_size, progress)
+            _refuse_changes(files, digests, places)
+            stored.append(rows, problems)
+        skipped = {
+            place: f"{files[place]}: {reason}" for block in stored.blocks for place, reason in block.problems.items()
+        }
+        if len(skipped) == len(files):
+            raise ImageError(f"none of the {len(files)} chips can be read, the first: {skipped[0]}")
+        array = stored.features()
+    if progress is not None:
+        progress(len(files), len(files))
+    good = np.ones(len(files), np.bool_)
+    good[list(skipped)] = False
+    return FrozenFeatures(array, np.flatnonzero(good), skipped)
+
+
+def turned(images: Tensor, views: int) -> Iterator[Tensor]:
+    """Yield the views of square images (n, bands, size, size): quarter turns counter-clockwise, then of the mirrored.
+
+    No pixel is sampled again: views of overhead images differ in nothing but their heading.
+    """
+    for view in range(views):
+        yield torch.rot90(images.flip(3) if view >= 4 else images, view % 4, (2, 3))
+
+
+def _see(
+    embedder: Embedder, files: list[Path], places: range, views: int, batch_size: int, progress: Progress | None
+) -> tuple[NDArray[np.float32], dict[int, str]]:
+    """Return the features of a block, (chips without a problem, views, width), and the problems by place."""
+    chips = files[places.start : places.stop]
+    batches = chip_batches(chips, size=embedder.settings.size, batch_size=batch_size)
+    parts = [np.empty((0, views, embedder.trunk.width), np.float32)]
+    for batch in batches:
+        with torch.inference_mode():
+            values = torch.stack([embedder.features(view).float() for view in turned(batch.images, views)], dim=1)
+        finite = values.isfinite().all(dim=2).all(dim=1)
+        if not finite.all():
+            damaged = chips[int(batch.indices[int(finite.logical_not().nonzero()[0])])]
+            raise WeightsError(
+                f"the network returns NaN or inf for {damaged}: its weights are damaged, or training has diverged; "
+                "load the last good ones"
+            )
+        parts.append(values.cpu().numpy())
+        if progress is not None:
+            progress(places.start + sum(map(len, parts)) + len(batches.skipped), len(files))
+    # Without the path, which may be another when the same chips are asked for again.
+    reasons = {place: reason.removeprefix(f"{chips[place]}: ") for place, reason in batches.skipped.items()}
+    return np.concatenate(parts), {places[place]: reason for place, reason in sorted(reasons.items())}
+
+
+def _as_files(paths: Sequence[str | Path]) -> list[Path]:
+    if isinstance(paths, str | Path) or not all(isinstance(path, str | Path) for path in paths):
+        raise InputError("paths must be a list of files; of a manifest, give its paths")
+    if not len(paths):
+        raise InputError("there are no chips; give at least one")
+    return [Path(path) for path in paths]
+
+
+def _key(embedder: Embedder, files: list[Path], digests: list[str], views: int, batch_size: int) -> str:
+    work = {
+        "trunk": embedder.trunk_fingerprint,  # size, bands and normalisation included
+        "device": embedder.mean.device.type,
+        "made with": {package: version(package) for package in ("lookdown", "pillow", "timm", "torch")},
+        "views": views,
+        "batch size": batch_size,
+        "chips": [(file.suffix.lower(), digest) for file, digest in zip(files, digests, strict=True)],
+    }
+    return hashlib.sha256(json.dumps(work).encode()).hexdigest()
+
+
+def _digest(file: Path) -> str:
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else "no file"
+    except OSError:
+        return "not readable"
+
+
+def _refuse_changes(files: list[Path], digests: list[str], places: range) -> None:
+    for place in places:
+        if _digest(files[place]) != digests[place]:
+            raise InputError(f"{files[place]} changed while it was read; start again when the data stay as they are")
