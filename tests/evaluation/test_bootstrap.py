@@ -83,6 +83,16 @@ def test_an_estimate_says_how_well_it_is_supported() -> None:
     assert as_estimate(0.5, gaps, level=0.9, groups=5).low == pytest.approx(0.05, abs=0.01)
 
 
+def test_the_value_is_never_outside_its_own_interval() -> None:
+    """Draws of few groups may all lie on one side of the value, by skew or by the last bit."""
+    draws = np.linspace(0.2, 0.4, 101)
+    above, below = (as_estimate(value, draws, level=0.9, groups=10) for value in (0.5, 0.1))
+    assert (above.low, above.high) == pytest.approx((0.21, 0.5))
+    assert (below.low, below.high) == pytest.approx((0.1, 0.39))
+    same = as_estimate(0.1 + 0.2, np.full(100, 0.3), level=0.9, groups=10)
+    assert same.low <= float(same) <= same.high
+
+
 @pytest.mark.parametrize("level", [0, 1, 95, float("nan"), None, "95 %"])
 def test_a_level_is_a_share(level: Any) -> None:
     with pytest.raises(InputError, match="level is between 0 and 1"):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 
 from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio, MixtureLikelihoodRatio
@@ -37,6 +38,23 @@ def test_blocks_are_the_scores_of_the_metric(metric: Metric, block: int, monkeyp
     np.testing.assert_allclose(np.concatenate(found), fitted.score(X[:70], X[70:]), rtol=1e-10, atol=1e-10)
     given = ScoreBlocks(fitted.score(X[:70], X[70:]), None, None)
     np.testing.assert_array_equal(np.concatenate(list(given)), fitted.score(X[:70], X[70:]))
+
+
+@pytest.mark.parametrize("metric", [Euclidean(), GaussianLikelihoodRatio(normalize=False)], ids=str)
+def test_nothing_scores_higher_than_an_equal_row(metric: Metric) -> None:
+    """In float32 the squared distance of equal rows comes out below zero for some, which is no distance."""
+    rows = (X * np.linspace(1, 40, len(X))[:, None]).astype(np.float32)
+    fitted = clone(metric).fit(rows, Y)
+    found = np.concatenate([scores.copy() for scores in ScoreBlocks(fitted, rows, rows)])
+    assert found.max() == np.float32(fitted.offset_)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_scores_come_from_torch_with_or_without_gradients(dtype: torch.dtype) -> None:
+    scores = torch.randn(4, 5, generator=torch.Generator().manual_seed(0)).to(dtype)
+    for given in (scores, scores.clone().requires_grad_()):
+        (found,) = ScoreBlocks(given, None, None)
+        np.testing.assert_array_equal(found, scores.double().numpy())
 
 
 @pytest.mark.parametrize(

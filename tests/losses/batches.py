@@ -24,6 +24,7 @@ SETTINGS: dict[str, dict[str, object]] = {
     "triplet soft": {"margin": "soft"},
     "triplet raw": {"normalize": False, "margin": 5.0},
     "lifted raw": {"normalize": False},
+    "instance means": {"rows": "means"},
     "contrastive raw": {"normalize": False, "margin": 20.0},
     "sp hardest": {"positive": "hardest"},
     "sp least-hard": {"positive": "least-hard"},

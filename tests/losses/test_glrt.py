@@ -178,9 +178,55 @@ def test_a_state_decides_of_which_kind_the_statistics_are() -> None:
     holder, twin = (torch.nn.ModuleDict({"metric_loss": each}) for each in (loss, GLRTLoss()))
     twin.load_state_dict(holder.state_dict())
     assert torch.equal(twin["metric_loss"](x, y), loss(x, y))
-    other.load_state_dict(GLRTLoss().state_dict())
-    with pytest.raises(NotFittedError):
-        other(x, y)
+    with pytest.raises(RuntimeError, match="Missing key"):
+        other.load_state_dict(GLRTLoss().state_dict())
+    assert torch.equal(loss(x, y), other(x, y))
+
+
+def test_a_state_with_gaps_leaves_the_statistics_alone() -> None:
+    x, y = batch()
+    holder = torch.nn.ModuleDict({"metric": glrt(metric("gaussian", normalize=True)), "other": torch.nn.Linear(2, 2)})
+    before = holder["metric"](x, y)
+    holder.load_state_dict({"other.bias": torch.ones(2)}, strict=False)
+    assert torch.equal(holder["metric"](x, y), before)
+    other = glrt(metric("mixture", normalize=True))
+    holder.load_state_dict({f"metric.{name}": value for name, value in other.state_dict().items()}, strict=False)
+    assert torch.equal(holder["metric"](x, y), other(x, y))
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "mixture"])
+@pytest.mark.parametrize("temperature", [8.0, "paper"])
+def test_discussion_2_on_the_path_of_the_loss_itself(kind: str, temperature: Any, monkeypatch: Any) -> None:
+    """The slopes of its own scores are B-6 and B-7, with the scale and the sign that it gives them."""
+    x, y = batch()
+    fitted = metric(kind, normalize=True)
+    loss = glrt(fitted, temperature=temperature)
+    assert loss.statistics is not None
+    of_batch, seen = loss.statistics.gains, []
+
+    def gains(embeddings: torch.Tensor) -> torch.Tensor:
+        scores = of_batch(embeddings)
+        scores.retain_grad()
+        seen.append(scores)
+        return scores
+
+    monkeypatch.setattr(loss.statistics, "gains", gains)
+    loss(x.requires_grad_(), y).backward()
+    (scores,) = seen
+    assert scores.grad is not None
+    slopes = scores.grad + scores.grad.T  # a pair stands in both orders
+    nu = 2 * loss.nu if temperature == "paper" else temperature / loss.statistics.spread.item()
+    s = fitted.score(x.detach().numpy(), x.detach().numpy())
+    pairs = list(combinations(range(len(y)), 2))
+    same = [s[i, j] for i, j in pairs if y[i] == y[j]]
+    different = [s[i, j] for i, j in pairs if y[i] != y[j]]
+    h = 1 + sum(math.exp(nu * (n - p)) for n in different for p in same)
+    for i, j in pairs:
+        if y[i] == y[j]:
+            expected = -nu * sum(math.exp(nu * (n - s[i, j])) for n in different) / h
+        else:
+            expected = nu * sum(math.exp(nu * (s[i, j] - p)) for p in same) / h
+        assert math.isclose(slopes[i, j].item(), expected, rel_tol=1e-7)
 
 
 def test_what_cannot_be_used_is_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from copy import deepcopy
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from tests.losses.batches import CLASSES, DIMENSION, LABELS, SETTINGS, batch, lo
 from torch import Tensor
 
 from lookdown.errors import InputError
-from lookdown.losses import LOSSES, ClassLoss, Loss, make_loss
+from lookdown.losses import LOSSES, CCLLoss, ClassLoss, GLRTLoss, IdentityLoss, Loss, make_loss
 
 every_loss = pytest.mark.parametrize("setting", SETTINGS)
 NEEDS_PAIRS = [setting for setting in SETTINGS if not issubclass(LOSSES[setting.split()[0]], ClassLoss)]
@@ -89,6 +90,38 @@ def test_half_precision_is_worked_out_in_float32(setting: str, dtype: torch.dtyp
     torch.testing.assert_close(slope, wide.to(dtype), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_what_is_asked_beside_the_loss_is_float32_too(dtype: torch.dtype) -> None:
+    x, y = batch(dtype=dtype)
+    glrt, identity, ccl = (loss_for(name, torch.float32) for name in ("glrt", "identity", "ccl"))
+    assert isinstance(glrt, GLRTLoss)
+    assert isinstance(identity, IdentityLoss)
+    assert isinstance(ccl, CCLLoss)
+    twin = deepcopy(ccl)
+    expected = [glrt.scores(x.float()), identity.logits(x.float())]
+    ccl.update(x.float(), y)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = [glrt.scores(x), identity.logits(x)]
+        twin.update(x, y)
+    for one, other in zip([*found, twin.centers], [*expected, ccl.centers], strict=True):
+        assert one.dtype == torch.float32
+        assert torch.equal(one, other)
+
+
+@every_loss
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32],
+)
+def test_labels_of_any_integer_type_are_the_same(setting: str, dtype: torch.dtype) -> None:
+    x, y = batch()
+    loss, twin = loss_for(setting), loss_for(setting)
+    assert torch.equal(loss(x, y.to(dtype)), twin(x, y))
+    loss.update(x, y.to(dtype))
+    twin.update(x, y)
+    assert all(torch.equal(value, twin.state_dict()[name]) for name, value in loss.state_dict().items())
+
+
 @every_loss
 @pytest.mark.parametrize(
     "trouble", ["zero", "all zero", "tiny", "huge", "copies", "copies of another class", "opposite"]
@@ -127,7 +160,7 @@ def test_a_batch_without_pairs_is_a_zero_that_can_be_descended(setting: str, lab
     x, y = batch()[0][: len(labels)], torch.tensor(labels)
     value, slope = gradient(loss_for(setting), x, y)
     # These two need pairs of one kind only.
-    if (setting.startswith("contrastive") and len(labels) > 1) or (setting == "instance" and labels[-1] == 2):
+    if (setting.startswith("contrastive") and len(labels) > 1) or (setting.startswith("instance") and labels[-1] == 2):
         assert slope.abs().sum() > 0
         return
     assert value == 0

@@ -123,6 +123,22 @@ def test_the_first_layer_is_fitted_to_the_bands(bands: int) -> None:
         torch.testing.assert_close(found[:, band], expected)
 
 
+@pytest.mark.parametrize(("bands", "classes"), [(1, 7), (2, 7), (4, 7), (5, 7), (6, 7), (13, 7), (4, 1000), (13, 1000)])
+def test_a_first_layer_for_these_bands_stays_to_the_bit(bands: int, classes: int) -> None:
+    tensors = whole_network(classes, bands)
+    trunk = build_trunk("test_resnet", bands=bands, size=64)
+    load_trunk(trunk, tensors, name="test_resnet", bands=bands, size=64, origin="a file")
+    for key, value in trunk.network.state_dict().items():
+        assert torch.equal(value, tensors[key]), key
+
+
+@pytest.mark.parametrize(("inputs", "bands"), [(5, 3), (1, 3), (5, 4), (4, 13), (6, 1)])
+def test_a_first_layer_for_other_bands_is_refused(inputs: int, bands: int) -> None:
+    trunk = build_trunk("test_resnet", bands=bands, size=64)
+    with pytest.raises(WeightsError, match=f"weight is for {inputs} bands, neither for 3 nor for the {bands} of"):
+        load_trunk(trunk, whole_network(7, inputs), name="test_resnet", bands=bands, size=64, origin="a file")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -132,14 +148,16 @@ def test_the_first_layer_is_fitted_to_the_bands(bands: int) -> None:
         (lambda t: t.clear(), "does not fit test_resnet"),
     ],
 )
-@pytest.mark.parametrize("classes", [1000, 7])
-def test_weights_that_lack_a_tensor_or_have_another_are_refused(change: object, message: str, classes: int) -> None:
-    tensors = whole_network(classes)
+@pytest.mark.parametrize(("inputs", "bands", "classes"), [(3, 3, 1000), (3, 3, 7), (3, 13, 7), (13, 13, 1000)])
+def test_weights_that_lack_a_tensor_or_have_another_are_refused(
+    change: object, message: str, inputs: int, bands: int, classes: int
+) -> None:
+    tensors = whole_network(classes, inputs)
     assert callable(change)
     change(tensors)
-    trunk = build_trunk("test_resnet", bands=3, size=64)
+    trunk = build_trunk("test_resnet", bands=bands, size=64)
     with pytest.raises(WeightsError, match=message) as caught:
-        load_trunk(trunk, tensors, name="test_resnet", bands=3, size=64, origin="my.pth")
+        load_trunk(trunk, tensors, name="test_resnet", bands=bands, size=64, origin="my.pth")
     assert str(caught.value).startswith("my.pth does not fit")
 
 

@@ -16,6 +16,8 @@ from sklearn.decomposition import PCA
 
 from lookdown.errors import ImageError, InputError, SkippedImagesWarning, UntrainedWarning, WeightsError
 from lookdown.networks import Embedder, weights
+from lookdown.networks.principal_components import principal_components
+from lookdown.networks.projection import FixedProjection
 from lookdown.networks.torchvision_guard import timm
 from lookdown.networks.weights import find_weights
 
@@ -189,6 +191,79 @@ def test_settings_that_cannot_be_are_refused(change: dict[str, Any], message: st
         small(**change)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": "a"}, "seed must be a whole number from 0 to 2\\^63 - 1, got 'a'"),
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"bands": "3"}, "bands must be a whole number from 1 to 256, got '3'"),
+    ],
+)
+def test_what_is_no_number_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        small(**change)
+
+
+@pytest.mark.parametrize("batch_size", [2.5, "4", True, 0])
+def test_a_batch_size_is_a_whole_number(batch_size: Any) -> None:
+    with pytest.raises(InputError, match="batch_size must be a whole number of at least 1"):
+        small().embed(some_images(2), batch_size=batch_size)
+
+
+def test_a_frozen_trunk_stays_as_it_is_while_the_head_learns() -> None:
+    embedder = small(pooling="gem").freeze_trunk()
+    images = torch.from_numpy(some_images(8))
+    own, trunk = embedder.fingerprint, embedder.trunk_fingerprint
+    optimizer = torch.optim.SGD(embedder.parameters(), lr=0.1, weight_decay=0.1)
+    for _ in range(3):
+        embedder.train()
+        embedder(images).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert embedder.trunk_fingerprint == trunk
+    assert embedder.fingerprint != own
+    parts = {name: part.training for name, part in embedder.named_children()}
+    assert parts == {"trunk": False, "pooling": False, "head": True}
+    assert not embedder.features(images).requires_grad
+    assert not embedder.eval().head.training
+
+
+def test_features_are_kept_for_the_head(tmp_path: Path) -> None:
+    embedder, paths = small(), some_files(tmp_path, 7)
+    paths[2].write_text("no image")
+    calls: list[int] = []
+    found = embedder.embed_features(paths, batch_size=3, progress=lambda done, _: calls.append(done))
+    assert calls[-1] == 7
+    assert found.indices.tolist() == [0, 1, 3, 4, 5, 6]
+    assert list(found.skipped) == [2]
+    assert found.embeddings.shape == (6, embedder.trunk.width)
+    with torch.no_grad():
+        embeddings = embedder.eval().head(torch.from_numpy(found.embeddings)).numpy()
+    np.testing.assert_allclose(embeddings, embedder.embed_chips(paths).embeddings, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("head", ["linear", "mlp", "pca"])
+@pytest.mark.parametrize("pooling", ["average", "gem"])
+@pytest.mark.parametrize(("precision", "tolerance"), [(torch.bfloat16, 0.1), (torch.float64, 1e-4)])
+def test_other_precisions_work_and_embeddings_are_float32(
+    head: Any, pooling: Any, precision: torch.dtype, tolerance: float
+) -> None:
+    embedder = small(pooling=pooling, dimension=4, head="linear" if head == "pca" else head).eval()
+    if head == "pca":
+        embedder.head = FixedProjection.of(
+            principal_components([embedder.embed_features(some_images(20)).embeddings], 4)
+        )
+    images = some_images(5)
+    expected = embedder.embed(images)
+    embedder.to(precision)
+    found = embedder.embed(images)
+    assert found.dtype == np.float32
+    assert embedder(torch.from_numpy(images)).dtype == torch.float32
+    assert np.abs(found - expected).max() < tolerance * np.abs(expected).max()
+    embedder.float().trunk.to(precision)
+    assert np.abs(embedder.embed(images) - expected).max() < tolerance * np.abs(expected).max()
+
+
 def test_forward_refuses_other_images() -> None:
     with pytest.raises(InputError, match="images are 16 x 16 pixels, this embedder takes 32 x 32"):
         small()(torch.zeros(2, 3, 16, 16, dtype=torch.uint8))
@@ -200,6 +275,11 @@ def test_the_pca_is_that_of_scikit_learn_on_the_features(lite0: Embedder) -> Non
     images = some_images(40)
     embedder = Embedder.pretrained(LITE0, images, dimension=8, size=32, batch_size=16)
     assert embedder.settings.head == "pca"
+    assert not any(module.training for module in embedder.modules())
+    before = embedder.fingerprint
+    with torch.no_grad():
+        np.testing.assert_allclose(embedder(torch.from_numpy(images)), embedder.embed(images), rtol=1e-4, atol=1e-5)
+    assert embedder.fingerprint == before
     assert embedder.trunk_fingerprint == lite0.trunk_fingerprint
     with torch.inference_mode():
         features = lite0.eval().features(torch.from_numpy(images)).double().numpy()

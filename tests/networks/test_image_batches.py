@@ -95,7 +95,7 @@ def test_what_is_no_batch_of_images_is_refused(images: Any, message: str) -> Non
 
 
 def test_a_batch_size_below_one_is_refused() -> None:
-    with pytest.raises(InputError, match="batch_size must be at least 1, got 0"):
+    with pytest.raises(InputError, match="batch_size must be a whole number of at least 1, got 0"):
         batches_of(PIXELS, batch_size=0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
 
-from lookdown.errors import StoredEmbedderError
+from lookdown.errors import InputError, StoredEmbedderError
 from lookdown.networks import Embedder, weights
+from lookdown.networks.storage import plain_tensors
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (20, 3, 32, 32), dtype=np.uint8)
 
@@ -126,6 +130,87 @@ def test_an_overwrite_that_fails_half_way_puts_the_old_one_back(tmp_path: Path, 
     assert [path.name for path in tmp_path.iterdir()] == ["embedder"]
 
 
+@pytest.mark.parametrize("deadly", [1, 2])
+def test_a_save_that_is_killed_between_its_renames_loses_nothing(deadly: int, tmp_path: Path) -> None:
+    folder, first, second = tmp_path / "embedder", small(seed=1), small(seed=2)
+    first.save(folder)
+    code = (
+        "import os, signal, sys; from pathlib import Path; from lookdown.networks import Embedder\n"
+        "embedder = Embedder('test_resnet', size=32, weights='none', seed=2)\n"
+        "renames, rename = [], Path.rename\n"
+        "def deadly(path, target):\n"
+        "    renames.append(rename(path, target))\n"
+        "    if len(renames) == int(sys.argv[2]): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "Path.rename = deadly; embedder.save(sys.argv[1], overwrite=True)"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, str(folder), str(deadly)], check=False, timeout=120)
+    assert killed.returncode == -signal.SIGKILL
+    assert folder.exists() == (deadly == 2)
+    left = first if deadly == 1 else second
+    assert Embedder.load(folder).fingerprint == left.fingerprint
+    with pytest.raises(StoredEmbedderError, match="overwrite=True"):
+        first.save(folder)  # what was left is in its place again
+    assert folder.exists()
+    assert Embedder.load(folder).fingerprint == left.fingerprint
+    small(seed=3).save(folder, overwrite=True)
+    assert Embedder.load(folder).fingerprint == small(seed=3).fingerprint
+    assert not (tmp_path / ".embedder.old").exists()
+
+
+def test_a_loaded_embedder_is_ready_to_use(tmp_path: Path) -> None:
+    small().save(tmp_path / "embedder")
+    twin = Embedder.load(tmp_path / "embedder")
+    assert not any(module.training for module in twin.modules())
+    before = twin.fingerprint
+    with torch.no_grad():
+        np.testing.assert_array_equal(twin(torch.from_numpy(IMAGES)).numpy(), twin.embed(IMAGES))
+    assert twin.fingerprint == before
+
+
+@pytest.mark.parametrize("precision", [torch.bfloat16, torch.float64])
+def test_another_precision_comes_back_to_the_bit(precision: torch.dtype, tmp_path: Path) -> None:
+    embedder = small(pooling="gem").to(precision)
+    embedder.save(tmp_path / "embedder")
+    twin = Embedder.load(tmp_path / "embedder")
+    assert twin.fingerprint == embedder.fingerprint
+    np.testing.assert_array_equal(twin.embed(IMAGES), embedder.embed(IMAGES))
+    embedder.trunk.float()
+    with pytest.raises(InputError, match=r"stored in one precision, .*; call embedder\.float\(\)"):
+        embedder.save(tmp_path / "mixed")
+    assert not (tmp_path / "mixed").exists()
+
+
+def test_tensors_are_checked_before_anything_of_a_stated_size_is_built(saved: Path, tmp_path: Path) -> None:
+    """A small file that claims a network of four gigabytes is refused in moments, and little memory."""
+    folder = tmp_path / "embedder"
+    folder.mkdir()
+    for file in saved.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    _edit(folder, sign=True, settings=_settings(backbone="vit_giant_patch14_clip_224", size=2044, dimension=60_000))
+    code = (
+        "import sys; from lookdown.networks import Embedder; from lookdown.errors import StoredEmbedderError\n"
+        "import resource; before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "try: Embedder.load(sys.argv[1])\n"
+        "except StoredEmbedderError as error: print(error)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, timeout=120)
+    message, small_in_memory = shown.stdout.splitlines()
+    assert "should be" in message
+    assert small_in_memory == "True"
+
+
+def test_plain_tensors_are_what_safetensors_takes() -> None:
+    embedder = small()
+    state = {**embedder.state_dict(), "again": embedder.head[0].weight}  # type: ignore[index]
+    with pytest.raises(RuntimeError, match="share memory"):
+        save_tensors(state)
+    plain = plain_tensors(state)
+    found = load_tensors(save_tensors(plain))
+    assert found.keys() == state.keys()
+    assert all(torch.equal(found[name], value) for name, value in state.items())
+
+
 def _edit(folder: Path, *, sign: bool = False, **changes: Any) -> None:
     """Change the description; with `sign`, as someone would who knows how the digest is made."""
     file = folder / "embedder.json"
@@ -176,7 +261,18 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (lambda f: _edit(f, sign=True, settings=_settings(dimension=32)), "cannot be used with timm"),
         (lambda f: _edit(f, sign=True, settings=_settings(extra=1)), "cannot be used with timm"),
         (lambda f: _edit(f, sign=True, settings=_settings(backbone="test_efficientnet")), "cannot be used with timm"),
-        (lambda f: _edit(f, sign=True, settings=None), "cannot be used with timm"),
+        (lambda f: _edit(f, sign=True, settings=None), "lacks 'settings', or has another kind of it"),
+        (lambda f: _edit(f, sign=True, settings={}), "cannot be used with timm"),
+        (lambda f: _edit(f, sign=True, origin=None), "lacks 'origin'"),
+        (lambda f: _edit(f, sha256=None), "lacks 'sha256'"),
+        (lambda f: _edit(f, sign=True, fingerprint="0" * 64), "is not as it was saved"),
+        (lambda f: _edit(f, sign=True, settings=_settings(mean=[0.1] * 3)), "is not as it was saved"),
+        (lambda f: _edit(f, sign=True, settings=_settings(backbone=["resnet18"])), "cannot be used with timm"),
+        (lambda f: _edit(f, sign=True, settings=_settings(mean="abc")), "cannot be used with timm"),
+        (lambda f: _edit(f, sign=True, settings=_settings(size=10**6)), "size must be a whole number from 8 to 2048"),
+        (lambda f: (f / "embedder.json").write_text("[" * 100_000), "nested too deeply"),
+        (lambda f: (f / "embedder.json").write_text('{"a":' * 100_000), "nested too deeply"),
+        (lambda f: (f / "embedder.json").write_bytes(b"\xff\xfe\x00"), r"embedder\.json cannot be read"),
     ],
 )
 def test_a_damaged_embedder_is_refused_by_name(damage: Any, message: str, saved: Path, tmp_path: Path) -> None:

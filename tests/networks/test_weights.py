@@ -232,6 +232,10 @@ def test_the_header_of_safetensors_is_checked(tmp_path: Path) -> None:
         ([torch.zeros(2)], "holds no table of tensors"),
         ({"a": 3}, "holds no table of tensors"),
         ({"a": torch.tensor([1.0, torch.nan])}, "has NaN or inf in a; copy it again"),
+        ({"a": torch.eye(3).to_sparse()}, "has torch.float32 in torch.sparse_coo layout in a; save plain tensors"),
+        ({"a": torch.eye(3, device="meta")}, "has a tensor without values in a"),
+        ({"a": torch.eye(3).to(torch.float8_e4m3fn)}, "has torch.float8_e4m3fn in torch.strided layout in a"),
+        ({"a": torch.eye(3) + 0j}, "has torch.complex64 in torch.strided layout in a"),
     ],
 )
 def test_a_file_of_something_else_is_refused(content: Any, message: str, tmp_path: Path) -> None:

@@ -64,5 +64,5 @@ def as_estimate(value: float, replicates: Array, *, level: float, groups: int) -
     if groups > 1:
         tail = (1 - level) / 2
         low, high = np.nanquantile(replicates, [tail, 1 - tail])
-        low, high = min(low, value), max(high, value)
+        low, high = min(low, value), max(high, value)  # skewed or rounded replicates may leave the value outside
     return Estimate(value, method="empirical", low=float(low), high=float(high), supported=groups >= _MIN_GROUPS)

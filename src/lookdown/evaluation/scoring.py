@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lookdown.errors import InputError
-from lookdown.metrics.inputs import Embeddings, as_embeddings
+from lookdown.metrics.inputs import Embeddings, as_embeddings, as_numpy
 from lookdown.metrics.metric import L2Metric, Metric
 from lookdown.metrics.pairwise import centred, half_squares
 
@@ -64,7 +64,7 @@ class ScoreBlocks:
             np.matmul(a[block], b.T, out=scores)
             np.subtract(own[block, None], scores, out=scores)
             scores += other
-            np.maximum(scores, 0, out=scores)
+            np.maximum(scores, 0, out=scores)  # rounding may put equal rows closer than zero
             yield np.subtract(metric.offset_, scores, out=scores)
 
 
@@ -74,7 +74,7 @@ def _is_euclidean(metric: Metric) -> bool:
 
 def _as_scores(scores: ArrayLike) -> NDArray[Any]:
     try:
-        matrix = np.asarray(scores)
+        matrix = np.asarray(as_numpy(scores))
     except (ValueError, TypeError) as error:
         raise InputError(f"neither a metric nor scores: {str(error).splitlines()[0]}") from error
     if matrix.ndim != 2 or matrix.dtype.kind not in "fui":

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
-from lookdown.losses.loss import ClassLoss
+from lookdown.losses.loss import ClassLoss, widened
 from lookdown.losses.pairs import members_of, unit, zero
 from lookdown.losses.parameters import number
 
@@ -60,10 +60,11 @@ class CCLLoss(ClassLoss):
         super().update(embeddings, labels)
         if not embeddings.isfinite().all():
             return
-        seen, members = members_of(labels)
-        means = members.to(self.centers.dtype) @ unit(embeddings.to(self.centers.dtype)) / members.sum(1)[:, None]
-        momentum = self.momentum * self.known[seen, None].to(means.dtype)
-        moved = unit(momentum * self.centers[seen] + (1 - momentum) * means)
+        seen, members = members_of(labels.long())
+        with widened(embeddings) as x:
+            means = members.to(x.dtype) @ unit(x) / members.sum(1)[:, None]
+            momentum = self.momentum * self.known[seen, None].to(x.dtype)
+            moved = unit(momentum * self.centers[seen].to(x.dtype) + (1 - momentum) * means)
         usable = moved.any(1)  # the mean of opposite embeddings has no direction
-        self.centers[seen[usable]] = moved[usable]
+        self.centers[seen[usable]] = moved[usable].to(self.centers.dtype)
         self.known[seen[usable]] = True

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from lookdown.errors import InputError, NotFittedError
-from lookdown.losses.loss import Loss
+from lookdown.losses.loss import Loss, widened
 from lookdown.losses.pairs import Pairs, zero
 from lookdown.losses.parameters import number
 from lookdown.losses.statistics import Statistics, statistics_like, statistics_of
@@ -69,7 +69,8 @@ class GLRTLoss(Loss):
     def scores(self, embeddings: Tensor) -> Tensor:
         """Return the (batch, batch) log-likelihood ratios that `metric.score` gives, with gradients."""
         statistics = self._fitted(embeddings)
-        return statistics.gains(embeddings) + statistics.origin.to(embeddings.dtype)
+        with widened(embeddings) as x:
+            return statistics.gains(x) + statistics.origin.to(x.dtype)
 
     def _loss(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         statistics = self._fitted(embeddings)
@@ -91,8 +92,12 @@ class GLRTLoss(Loss):
 
 
 def _make_room(module: nn.Module, state: Mapping[str, Tensor], prefix: str, *_: Any) -> None:
-    """Before a state is loaded: its statistics decide of which kind and shape the module's are."""
+    """Before a state is loaded: its statistics decide of which kind and shape the module's are.
+
+    A state without any leaves the module's as they are, and torch calls that a gap unless `strict=False`.
+    """
     assert isinstance(module, GLRTLoss)
     start = f"{prefix}statistics."
     stored = {name.removeprefix(start): tensor for name, tensor in state.items() if name.startswith(start)}
-    module.statistics = statistics_like(stored).to(module._place) if stored else None
+    if stored:
+        module.statistics = statistics_like(stored).to(module._place)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear
 
-from lookdown.losses.loss import ClassLoss
+from lookdown.losses.loss import ClassLoss, widened
 from lookdown.losses.parameters import flag, initial_weights
 
 __all__ = ["IdentityLoss"]
@@ -25,8 +25,8 @@ class IdentityLoss(ClassLoss):
 
     def logits(self, embeddings: Tensor) -> Tensor:
         """Return (batch, classes) logits; the largest is the class that the classifier takes the chip for."""
-        bias = None if self.bias is None else self.bias.to(embeddings.dtype)
-        return linear(embeddings, self.weight.to(embeddings.dtype), bias)
+        with widened(embeddings) as x:
+            return linear(x, self.weight.to(x.dtype), None if self.bias is None else self.bias.to(x.dtype))
 
     def _loss(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         return cross_entropy(self.logits(embeddings), labels)

@@ -1,11 +1,14 @@
-"""Instance loss (Zheng et al., TOMM 2020) within a batch: each label is told from the others of the batch."""
+"""Instance loss (Zheng et al., TOMM 2020) within a batch: chips are told apart by the labels of the batch."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from lookdown.errors import InputError
 from lookdown.losses.loss import Loss
 from lookdown.losses.pairs import members_of, unit, zero
 from lookdown.losses.parameters import number
@@ -14,18 +17,26 @@ __all__ = ["InstanceLoss"]
 
 
 class InstanceLoss(Loss):
-    """Cross entropy of gamma F F' against the diagonal, F holding the mean of each label of the batch, on the sphere.
+    """Cross entropy of gamma u F' against the own label; F holds the mean of each label of the batch, on the sphere.
 
     gamma: scale of the cosines.
+    rows: who is told from the other labels, u. `chips` are the unit embeddings, which are pulled to the mean of their
+        label and pushed from the others; `means` are the rows of F themselves, on which nothing pulls.
     """
 
-    def __init__(self, *, gamma: float = 64.0) -> None:
+    def __init__(self, *, gamma: float = 4.0, rows: Literal["chips", "means"] = "chips") -> None:
         super().__init__()
         self.gamma = number("gamma", gamma, above=0)
+        if rows not in ("chips", "means"):
+            raise InputError(f"rows must be chips or means, got {rows!r}")
+        self.rows = rows
 
     def _loss(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         names, members = members_of(labels)
         if len(names) < 2:
             return zero(embeddings)
-        means = unit(members.to(embeddings.dtype) @ unit(embeddings))
-        return cross_entropy(self.gamma * means @ means.mT, torch.arange(len(names), device=labels.device))
+        directions = unit(embeddings)
+        means = unit(members.to(embeddings.dtype) @ directions)
+        if self.rows == "means":
+            return cross_entropy(self.gamma * means @ means.mT, torch.arange(len(names), device=labels.device))
+        return cross_entropy(self.gamma * directions @ means.mT, torch.searchsorted(names, labels))

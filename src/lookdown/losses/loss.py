@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 import torch
@@ -12,7 +14,7 @@ from lookdown.errors import InputError
 from lookdown.losses.pairs import zero
 from lookdown.metrics import Metric
 
-__all__ = ["ClassLoss", "Loss"]
+__all__ = ["ClassLoss", "Loss", "widened"]
 
 
 class Loss(nn.Module, ABC):
@@ -32,8 +34,7 @@ class Loss(nn.Module, ABC):
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of a batch; nothing that the loss remembers changes."""
         self._check(embeddings, labels)
-        with torch.autocast(embeddings.device.type, enabled=False):
-            x = _widened(embeddings)
+        with widened(embeddings) as x:
             return self._loss(x, labels.long()) + zero(x)  # NaN shows even where no pair uses it
 
     @abstractmethod
@@ -84,7 +85,7 @@ class ClassLoss(Loss):
                 f"the loss was made for {self.dimension} dimensions, the embeddings have {embeddings.shape[1]}; make "
                 "it anew for this network"
             )
-        low, high = (int(bound) for bound in labels.aminmax())
+        low, high = (int(bound) for bound in labels.long().aminmax())
         if low < 0 or high >= self.classes:
             raise InputError(
                 f"labels go from 0 to {self.classes - 1} for {self.classes} classes, the batch has "
@@ -92,5 +93,8 @@ class ClassLoss(Loss):
             )
 
 
-def _widened(embeddings: Tensor) -> Tensor:
-    return embeddings if embeddings.dtype == torch.float64 else embeddings.float()
+@contextmanager
+def widened(embeddings: Tensor) -> Iterator[Tensor]:
+    """Give embeddings in float32 (float64 for float64), and keep autocast away from what is done with them."""
+    with torch.autocast(embeddings.device.type, enabled=False):
+        yield embeddings if embeddings.dtype == torch.float64 else embeddings.float()

@@ -17,6 +17,7 @@ __all__ = [
     "as_flags",
     "as_labels",
     "as_number",
+    "as_numpy",
     "refuse_non_finite",
     "refuse_zero",
     "unit",
@@ -27,7 +28,7 @@ Embeddings = NDArray[np.floating[Any]]
 
 def as_embeddings(X: ArrayLike, *, name: str = "X", finite: bool = True) -> Embeddings:
     """Return `X` as a float32 or float64 matrix of samples by dimensions; half precision and integers are widened."""
-    values = _as_numpy(X)
+    values = as_numpy(X)
     if not hasattr(values, "shape"):
         values = _as_array(values, name)
     if len(values.shape) != 2:
@@ -55,7 +56,7 @@ def as_labels(y: ArrayLike | None, samples: int, *, name: str = "y") -> NDArray[
     if y is None:
         raise InputError(f"{name} is missing: requires y to be passed, but the target y is None; give one label a row")
     try:
-        labels: NDArray[Any] = column_or_1d(_as_numpy(y), warn=True)
+        labels: NDArray[Any] = column_or_1d(as_numpy(y), warn=True)
     except (ValueError, TypeError) as error:
         raise InputError(f"{name} must be one label a row: {str(error).splitlines()[0]}") from error
     if len(labels) != samples:
@@ -84,7 +85,7 @@ def as_flags(flags: ArrayLike | None, samples: int, *, name: str) -> NDArray[np.
     """Return `flags` as one boolean a sample; none given means all false."""
     if flags is None:
         return np.zeros(samples, dtype=np.bool_)
-    marked = np.asarray(_as_numpy(flags))
+    marked = np.asarray(as_numpy(flags))
     if marked.dtype != np.bool_ or marked.shape != (samples,):
         raise InputError(
             f"{name} must be {samples} booleans, one a row, true where a row is {name}; "
@@ -155,7 +156,7 @@ def _as_array(values: Any, name: str) -> NDArray[Any]:
         raise InputError(f"{name} is not a matrix of embeddings: {str(error).splitlines()[0]}") from error
 
 
-def _as_numpy(values: Any) -> Any:
+def as_numpy(values: Any) -> Any:
     """Return a torch tensor as numpy and anything else as it is; torch is not imported for it."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(values, torch.Tensor):

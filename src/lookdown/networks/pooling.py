@@ -17,7 +17,7 @@ class AveragePooling(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Return (n, width) of (n, width, positions)."""
-        return features.float().mean(dim=2)
+        return _wide(features).mean(dim=2)
 
 
 class GeneralizedMean(nn.Module):
@@ -39,10 +39,16 @@ class GeneralizedMean(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Return (n, width) of (n, width, positions)."""
-        powers = self.exponent * features.to(self.log_exponent.dtype).clamp_min(self.floor).log()
-        return ((powers.logsumexp(dim=2) - math.log(features.shape[2])) / self.exponent).exp()
+        exponent = _wide(self.exponent)
+        powers = exponent * _wide(features).clamp_min(self.floor).log()
+        return ((powers.logsumexp(dim=2) - math.log(features.shape[2])) / exponent).exp()
 
 
 def build_pooling(kind: PoolingKind) -> nn.Module:
     """Return the pooling of a name."""
     return GeneralizedMean() if kind == "gem" else AveragePooling()
+
+
+def _wide(values: Tensor) -> Tensor:
+    """Sum in single precision at least, under autocast and in half precision too."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))

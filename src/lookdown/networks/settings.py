@@ -8,7 +8,10 @@ from typing import Literal, get_args
 
 from lookdown.errors import InputError
 
-__all__ = ["HeadKind", "PoolingKind", "Settings"]
+__all__ = ["LIMITS", "HeadKind", "PoolingKind", "Settings", "check_limits"]
+
+# Wide enough for any use, and narrow enough that a stranger's file cannot ask for all memory.
+LIMITS = {"bands": (1, 256), "size": (8, 2048), "dimension": (1, 65_536)}
 
 PoolingKind = Literal["average", "gem"]
 HeadKind = Literal["linear", "mlp", "pca"]
@@ -32,10 +35,8 @@ class Settings:
     std: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        for name in ("bands", "size", "dimension"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+        for name in LIMITS:
+            check_limits(name, getattr(self, name))
         for name, known in (("pooling", get_args(PoolingKind)), ("head", get_args(HeadKind))):
             if getattr(self, name) not in known:
                 raise InputError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
@@ -43,3 +44,10 @@ class Settings:
             raise InputError(f"mean and std need {self.bands} values, one a band; got {self.mean} and {self.std}")
         if not all(math.isfinite(value) for value in self.mean) or not all(0 < value < math.inf for value in self.std):
             raise InputError(f"mean must be finite and std positive, got {self.mean} and {self.std}")
+
+
+def check_limits(name: str, value: object) -> None:
+    """Refuse what is no whole number within the limits of a setting."""
+    least, most = LIMITS[name]
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InputError(f"{name} must be a whole number from {least} to {most}, got {value!r}")

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
 import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -14,32 +18,36 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
+from torch import Tensor
 
 from lookdown.errors import InputError, StoredEmbedderError
 from lookdown.networks.backbones import resolve_name
 from lookdown.networks.embedder import Embedder
 from lookdown.networks.settings import Settings
 
-__all__ = ["load_embedder", "save_embedder"]
+__all__ = ["load_embedder", "plain_tensors", "save_embedder"]
 
 FORMAT = "lookdown-embedder"
 VERSION = 1
 FILES = {"embedder.json", "embedder.safetensors"}
+KEYS = {"made with": dict, "settings": dict, "origin": str, "fingerprint": str, "sha256": str}
 INPUT = (
     "uint8 (n, bands, size, size), letterboxed with the mean colour of the chip; divided by 255, minus mean, divided "
     "by std; then trunk, pooling over positions, head"
 )
+_PRECISIONS = {torch.bfloat16, torch.float16, torch.float32, torch.float64}
 
 
 def save_embedder(embedder: Embedder, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write an embedder to the folder `path`: beside it first, then renamed, so that it is whole or absent."""
+    """Write an embedder to the folder `path`: beside it first, then renamed, so that it is whole or absent.
+
+    An older one is out of the way for the moment between two renames, as `.<name>.old`, where `load_embedder` finds it
+    and the next `save_embedder` puts it back: a process that is killed at any moment loses nothing that was good.
+    """
     folder = Path(path)
-    _refuse_to_replace(folder, overwrite=overwrite)
-    # Copies in plain order: parts may share memory or lie with their bands last, which safetensors does not store.
-    tensors = {
-        name: value.detach().cpu().clone(memory_format=torch.contiguous_format)
-        for name, value in embedder.state_dict().items()
-    }
+    old = _aside(folder)
+    tensors = plain_tensors(embedder.state_dict())
+    _precision(tensors)
     payload = save_tensors(tensors)
     description: dict[str, Any] = {
         "format": FORMAT,
@@ -52,20 +60,24 @@ def save_embedder(embedder: Embedder, path: str | Path, *, overwrite: bool = Fal
     }
     description["sha256"] = _digest(description, payload)
     try:
+        _tidy(old, folder)
+        _refuse_to_replace(folder, overwrite=overwrite)
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
-            fresh, old = Path(beside, "fresh"), Path(beside, "old")
+            fresh = Path(beside, "fresh")
             fresh.mkdir()
-            (fresh / "embedder.safetensors").write_bytes(payload)
-            (fresh / "embedder.json").write_text(json.dumps(description, indent=2) + "\n")
+            _write(fresh / "embedder.safetensors", payload)
+            _write(fresh / "embedder.json", json.dumps(description, indent=2).encode() + b"\n")
+            _settle(fresh)
             if folder.exists():
                 folder.rename(old)
             try:
                 fresh.rename(folder)
             except OSError:
-                if old.exists():
-                    old.rename(folder)
+                _tidy(old, folder)
                 raise
+            _settle(folder.parent)
+            _tidy(old, folder)
     except OSError as error:
         raise StoredEmbedderError(
             f"{folder} could not be written: {error}; free the disk or name another place"
@@ -73,8 +85,28 @@ def save_embedder(embedder: Embedder, path: str | Path, *, overwrite: bool = Fal
 
 
 def load_embedder(path: str | Path) -> Embedder:
-    """Read an embedder that `save` wrote, without its weights' source; a damaged file is refused by name."""
+    """Read an embedder that `save` wrote, without its weights' source, in evaluation mode.
+
+    A damaged file is refused by name, and tensors are compared with what the settings call for before anything of a
+    stated size is built.
+    """
     folder = Path(path)
+    if not folder.exists() and _aside(folder).exists():  # a save was killed between its two renames
+        folder = _aside(folder)
+    try:
+        return _load(folder)
+    except RecursionError as error:
+        raise StoredEmbedderError(
+            f"{folder / 'embedder.json'} is nested too deeply to be an embedder's; copy the embedder again"
+        ) from error
+
+
+def plain_tensors(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return copies of a `state_dict` that safetensors takes: on the CPU, in plain order, none sharing memory."""
+    return {name: value.detach().cpu().clone(memory_format=torch.contiguous_format) for name, value in state.items()}
+
+
+def _load(folder: Path) -> Embedder:
     description = _read_description(folder / "embedder.json")
     file = folder / "embedder.safetensors"
     try:
@@ -82,26 +114,86 @@ def load_embedder(path: str | Path) -> Embedder:
         tensors = load_tensors(payload)
     except (OSError, SafetensorError) as error:
         raise StoredEmbedderError(f"{file} cannot be read: {error}; copy the embedder again or save it anew") from error
-    recorded = description.pop("sha256", None)
+    changed = StoredEmbedderError(
+        f"{folder} is not as it was saved: embedder.json or embedder.safetensors was changed or damaged; copy the "
+        "whole folder again"
+    )
+    recorded = description.pop("sha256")
     if recorded != _digest(description, payload):
-        raise StoredEmbedderError(
-            f"{folder} is not as it was saved: embedder.json or embedder.safetensors was changed or damaged; copy the "
-            "whole folder again"
-        )
+        raise changed
     try:
-        stored = description["settings"]
-        settings = Settings(**{**stored, "mean": tuple(stored["mean"]), "std": tuple(stored["std"])})
-        resolve_name(settings.backbone)
-        embedder = Embedder.of_settings(settings)
-        embedder.load_state_dict(tensors)
+        embedder = _build(description["settings"], tensors)
     except (InputError, TypeError, KeyError, RuntimeError) as error:
-        made_with = description.get("made with")
+        reason = (str(error) or type(error).__name__).splitlines()[0]
         raise StoredEmbedderError(
-            f"{folder} cannot be used with timm {version('timm')}: {str(error).splitlines()[0]}; it was made with "
-            f"{made_with}: install that"
+            f"{folder} cannot be used with timm {version('timm')}: {reason}; it was made with "
+            f"{description['made with']}: install that"
         ) from error
+    if embedder.fingerprint != description["fingerprint"]:
+        raise changed
     embedder.origin = description["origin"]
+    return embedder.eval()
+
+
+def _build(stored: dict[str, Any], tensors: dict[str, Tensor]) -> Embedder:
+    settings = Settings(**{**stored, "mean": tuple(stored["mean"]), "std": tuple(stored["std"])})
+    resolve_name(settings.backbone)
+    precision = _precision(tensors)
+    with torch.device("meta"):  # names and shapes, no values
+        wanted = Embedder.of_settings(settings).to(precision).state_dict()
+    for name in sorted(wanted.keys() | tensors.keys()):
+        if _kind(wanted.get(name)) != _kind(tensors.get(name)):
+            raise InputError(f"{name} should be {_kind(wanted.get(name))} and is {_kind(tensors.get(name))}")
+    embedder = Embedder.of_settings(settings).to(precision)
+    embedder.load_state_dict(tensors)
     return embedder
+
+
+def _kind(tensor: Tensor | None) -> str:
+    return "absent" if tensor is None else f"{tensor.dtype} {tuple(tensor.shape)}"
+
+
+def _precision(tensors: Mapping[str, Tensor]) -> torch.dtype:
+    """Return the one floating-point type of an embedder."""
+    found = {value.dtype for value in tensors.values() if value.is_floating_point()}
+    if len(found) != 1 or not found <= _PRECISIONS:
+        names = ", ".join(sorted(map(str, found))) or "no floating-point type"
+        raise InputError(f"an embedder is stored in one precision, these weights have {names}; call embedder.float()")
+    return found.pop()
+
+
+def _aside(folder: Path) -> Path:
+    """Return where an embedder is while another takes its place."""
+    place = folder.absolute()
+    return place.with_name(f".{place.name}.old")
+
+
+def _tidy(old: Path, folder: Path) -> None:
+    """End what an earlier save began: the older embedder goes back to its place, or away if that is taken."""
+    if not old.exists():
+        return
+    if not folder.exists():
+        old.rename(folder)
+    elif {path.name for path in old.iterdir()} <= FILES:
+        shutil.rmtree(old)
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Write, and wait until it is on the disk."""
+    with file.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _settle(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
+    with suppress(OSError):  # where folders cannot be opened, as on Windows, this is left to the system
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _read_description(file: Path) -> dict[str, Any]:
@@ -120,6 +212,9 @@ def _read_description(file: Path) -> dict[str, Any]:
             f"{file} has format version {description.get('version')}, this lookdown reads version {VERSION}; "
             "save the embedder anew with this version"
         )
+    for key, kind in KEYS.items():
+        if not isinstance(description.get(key), kind):
+            raise StoredEmbedderError(f"{file} lacks {key!r}, or has another kind of it; copy the embedder again")
     return description
 
 

