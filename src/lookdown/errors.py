@@ -19,6 +19,7 @@ __all__ = [
     "SourceError",
     "StoredEmbedderError",
     "StoredMetricError",
+    "TrainingError",
     "UncalibratedWarning",
     "UnsupportedOperationError",
     "UntrainedWarning",
@@ -67,6 +68,10 @@ class CollapsedComponentWarning(UserWarning):
 
 class UncalibratedWarning(UserWarning):
     """A rate or probability comes from the model's own law, not from held-out data."""
+
+
+class TrainingError(LookdownError, RuntimeError):
+    """A run that cannot go on; the message names the batch, and what was kept."""
 
 
 class SourceError(LookdownError, ValueError):

@@ -8,13 +8,17 @@ import typer
 
 from lookdown import __version__
 from lookdown.cli.doctor import doctor
+from lookdown.cli.evaluate import evaluate
 from lookdown.cli.prepare import prepare
+from lookdown.cli.train import train
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(doctor)
 app.command()(prepare)
+app.command()(train)
+app.command()(evaluate)
 
 
 def _print_version(wanted: bool) -> None:

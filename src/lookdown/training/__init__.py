@@ -1,1 +1,1 @@
-"""The only place with an optimizer: batches, features of a frozen trunk, and what is learnt from them."""
+"""The only place with an optimizer: two stages, a visible loop, runs that can be killed and go on."""

@@ -1,0 +1,43 @@
+"""lookdown evaluate: how well a run finds the queries of a manifest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="folder of a run that `lookdown train` has finished")],
+    metric: Annotated[
+        Literal["cosine", "euclidean", "glrt"] | None, typer.Option(help="one metric; else cosine against glrt")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="another manifest than the one trained on")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="everything, as JSON on one line a metric")] = False,
+) -> None:
+    """Search the gallery for every query, and score the rankings."""
+    import json
+
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from lookdown.training.run_evaluation import evaluate_run
+
+    console = Console(stderr=as_json)
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("embedding", total=None)
+        found = evaluate_run(
+            run,
+            (metric,) if metric else ("cosine", "glrt"),
+            data,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    for name, evaluation in found.items():
+        if as_json:
+            typer.echo(json.dumps({"metric": name, "evaluation": json.loads(evaluation.to_json())}))
+        else:
+            typer.echo(f"{name}\n{evaluation.table()}\n")
+    if not as_json and len(found) == 2:
+        gain = found["glrt"].difference(found["cosine"])
+        typer.echo(f"glrt - cosine: {gain:+.4f} mAP, 95 % from {gain.low:+.4f} to {gain.high:+.4f}")

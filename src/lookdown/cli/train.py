@@ -1,0 +1,69 @@
+"""lookdown train: from a recipe to a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from lookdown.training.loop import Step
+
+
+def train(
+    recipe: Annotated[Path | None, typer.Argument(help="a TOML recipe, see recipes/")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="folder of the run, new or empty")] = None,
+    override: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="key=value over the recipe's, such as stage2.epochs=20; repeatable"),
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(help="the folder of a run that was stopped: go on with it")] = None,
+) -> None:
+    """Train an embedder and its metric; can be killed at any time, and resumed to the same bits."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from lookdown.config import read_recipe
+    from lookdown.errors import InputError
+    from lookdown.training import training
+    from lookdown.training.recipe import Recipe
+
+    if (recipe is None) == (resume is None) or (recipe is None) != (out is None) or (resume and override):
+        raise InputError("give a recipe and a folder, `lookdown train RECIPE -o RUN`, or `lookdown train --resume RUN`")
+    console = Console()
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[shown]}"), TimeRemainingColumn())
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("reading chips", total=None, shown="")
+
+        def on_reading(done: int, total: int) -> None:
+            bar.update(task, description="reading chips", completed=done, total=total, shown="")
+
+        def on_step(step: Step) -> None:
+            bar.update(
+                task,
+                description=f"stage {step.stage}, epoch {step.epoch + 1}",
+                completed=step.step + 1,
+                total=step.steps,
+                shown=f"loss {step.loss:.3f}  accuracy {step.accuracy:.2f}",
+            )
+
+        def on_epoch(record: dict[str, float | int]) -> None:
+            bar.console.print(
+                f"epoch {record['epoch']:>3}  stage {record['stage']}  loss {record['loss']:.4f}  accuracy "
+                f"{record['accuracy']:.3f}  validation mAP {record['validation_map']:.4f}  {record['seconds']:.1f} s",
+                markup=False,
+                highlight=False,
+            )
+
+        def on_note(sentence: str) -> None:
+            bar.console.print(sentence, markup=False)
+
+        observer = training.Observer(on_reading, on_step, on_epoch, on_note)
+        if resume is not None:
+            run = training.resume(resume, observer)
+        else:
+            assert recipe is not None
+            assert out is not None
+            run = training.train(read_recipe(Recipe, recipe, override or ()), out, observer)
+    console.print(f"embedder and metric are in {run.path}; try `lookdown evaluate {run.path}`", markup=False)

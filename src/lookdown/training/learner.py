@@ -1,0 +1,120 @@
+"""Everything that learns, in one place: what is optimized, and what a checkpoint has to hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from lookdown.losses import IdentityLoss, Loss, make_loss
+from lookdown.networks import Embedder
+from lookdown.training.recipe import Recipe
+
+__all__ = ["Learner", "Network", "Stage", "learning_rate"]
+
+Stage = Literal[1, 2]
+
+
+class Network(nn.Module):
+    """The part of the embedder that is trained: all of it, or its head on cached features."""
+
+    def __init__(self, embedder: Embedder, *, frozen: bool) -> None:
+        super().__init__()
+        self.part = embedder.head if frozen else embedder
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return embeddings."""
+        embeddings: Tensor = self.part(inputs)
+        return embeddings.float()
+
+
+class Learner:
+    """The network, its losses and the optimizer of one stage."""
+
+    def __init__(self, recipe: Recipe, embedder: Embedder, classes: int, stage: Stage) -> None:
+        dimension = recipe.network.dimension
+        self.recipe, self.stage = recipe, stage
+        self.network = Network(embedder, frozen=recipe.trunk == "frozen")
+        self.identity = IdentityLoss(classes, dimension, seed=recipe.seed)
+        self.metric_loss: Loss | None = None
+        if stage == 2:
+            self.metric_loss = make_loss(
+                recipe.stage2.loss, recipe.stage2.options, classes=classes, dimension=dimension, seed=recipe.seed
+            )
+        settings = recipe.stage1 if stage == 1 else recipe.stage2
+        self.optimizer = torch.optim.SGD(
+            [parameter for _, parameter in self._parameters()],
+            lr=settings.learning_rate,
+            momentum=recipe.optimizer.momentum,
+            weight_decay=recipe.optimizer.weight_decay,
+        )
+
+    def loss(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """Return what is descended: the identity loss, or in stage 2 the metric loss plus alpha times it."""
+        if self.metric_loss is None:
+            return self.identity(embeddings, labels)  # type: ignore[no-any-return]
+        value: Tensor = self.metric_loss(embeddings, labels)
+        if self.recipe.stage2.alpha:
+            value = value + self.recipe.stage2.alpha * self.identity(embeddings, labels)
+        return value
+
+    def state(self) -> dict[str, Tensor]:
+        """Return all tensors that a resumed run needs, by name."""
+        tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        tensors |= {f"identity.{name}": value for name, value in self.identity.state_dict().items()}
+        if self.metric_loss is not None:
+            tensors |= {f"metric_loss.{name}": value for name, value in self.metric_loss.state_dict().items()}
+        for name, parameter in self._parameters():
+            momentum = self.optimizer.state.get(parameter, {}).get("momentum_buffer")
+            if momentum is not None:
+                tensors[f"momentum.{name}"] = momentum
+        return {
+            name: value.detach().cpu().clone(memory_format=torch.contiguous_format) for name, value in tensors.items()
+        }
+
+    def restore(self, tensors: Mapping[str, Tensor], *, stage: Stage) -> None:
+        """Take over what `state` returned; from a stage before, only the network and the classifier."""
+        self.network.load_state_dict(_below("network.", tensors))
+        self.identity.load_state_dict(_below("identity.", tensors))
+        if stage != self.stage:
+            return
+        if self.metric_loss is not None:
+            self.metric_loss.load_state_dict(_below("metric_loss.", tensors))
+        momentum = _below("momentum.", tensors)
+        for name, parameter in self._parameters():
+            if name in momentum:
+                self.optimizer.state[parameter]["momentum_buffer"] = momentum[name].to(parameter.device).clone()
+
+    def set_learning_rate(self, value: float) -> None:
+        """Set the step size of the next step."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = value
+
+    def trained(self) -> list[nn.Parameter]:
+        """Return the parameters that are optimized."""
+        return [parameter for _, parameter in self._parameters()]
+
+    def _parameters(self) -> list[tuple[str, nn.Parameter]]:
+        modules: dict[str, nn.Module] = {"network": self.network, "identity": self.identity}
+        if self.metric_loss is not None:
+            modules["metric_loss"] = self.metric_loss
+        return [
+            (f"{module}.{name}", parameter)
+            for module, part in modules.items()
+            for name, parameter in part.named_parameters()
+            if parameter.requires_grad
+        ]
+
+
+def learning_rate(settings: Any, step: int, steps: int) -> float:
+    """Return the rate of a step of a stage: constant, or falling to zero along half a cosine."""
+    if settings.schedule == "constant":
+        return float(settings.learning_rate)
+    return float(settings.learning_rate * 0.5 * (1 + math.cos(math.pi * step / steps)))
+
+
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,117 @@
+"""What a training run needs to know: the dataclasses are schema, defaults and manual in one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from lookdown.chips.augmentation import Strengths
+from lookdown.errors import InputError
+
+__all__ = ["Batches", "Data", "MetricChoice", "Network", "Optimizer", "Recipe", "Stage1", "Stage2"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    """What is trained on."""
+
+    manifest: Path  # written by `lookdown prepare`; a relative path starts where the command is typed
+    held_out: float = 0.15  # share of the training places kept back, to validate on and to calibrate the metric
+
+    def __post_init__(self) -> None:
+        if not 0 < self.held_out < 1:
+            raise InputError(f"held_out must lie between 0 and 1, got {self.held_out}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """The embedder; see docs/networks.md."""
+
+    backbone: str = "tf_efficientnet_lite0"
+    weights: str = "auto"
+    bands: int = 3
+    size: int = 112  # pixels
+    pooling: Literal["average", "gem"] = "average"
+    head: Literal["linear", "mlp"] = "mlp"
+    dimension: int = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batches:
+    """How a batch is drawn: `classes` kinds with `samples` chips each."""
+
+    classes: int = 16
+    samples: int = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimizer:
+    """Stochastic gradient descent."""
+
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    clip: float = 5.0  # largest norm of the gradient; 0 leaves it alone
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.momentum < 1 or self.weight_decay < 0 or self.clip < 0:
+            raise InputError("momentum must lie from 0 to below 1, weight_decay and clip be 0 or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage1:
+    """The identity loss alone (Algorithm 1)."""
+
+    epochs: int = 15
+    learning_rate: float = 0.05
+    schedule: Literal["cosine", "constant"] = "cosine"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage2:
+    """A metric loss, plus alpha times the identity loss (Algorithm 2)."""
+
+    epochs: int = 10
+    learning_rate: float = 0.01
+    schedule: Literal["cosine", "constant"] = "cosine"
+    loss: str = "glrt"
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the loss
+    alpha: float = 1.0
+    # exact: one pass over the training set before each epoch; running: the last embedding of each chip in the epoch
+    statistics: Literal["exact", "running"] = "exact"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricChoice:
+    """The metric that the run ends with, and that the GLRT loss is trained by."""
+
+    kind: Literal["gaussian", "mixture"] = "gaussian"
+    shrinkage: float = 0.1
+    weighting: Literal["pairs", "classes"] = "pairs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """One reproducible experiment."""
+
+    data: Data
+    network: Network = field(default_factory=Network)
+    trunk: Literal["finetune", "frozen"] = "frozen"
+    views: int = 4  # of each chip for a frozen trunk: quarter turns, and from 8 on their mirror images
+    augmentation: Strengths = field(default_factory=Strengths)  # for a trunk that is fine-tuned
+    batches: Batches = field(default_factory=Batches)
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    stage1: Stage1 = field(default_factory=Stage1)
+    stage2: Stage2 = field(default_factory=Stage2)
+    metric: MetricChoice = field(default_factory=MetricChoice)
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    precision: Literal["32-true", "bf16-mixed"] = "32-true"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, stage in (("stage1", self.stage1), ("stage2", self.stage2)):
+            if stage.epochs < 0 or stage.learning_rate <= 0:
+                raise InputError(f"{name} needs epochs of 0 or more and a learning_rate above 0")
+        if self.stage1.epochs + self.stage2.epochs == 0:
+            raise InputError("both stages have no epochs; nothing would be trained")

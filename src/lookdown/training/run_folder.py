@@ -1,0 +1,115 @@
+"""The folder of a run: what made it, how it went, and what came of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from lookdown.chips.manifest import Manifest
+from lookdown.config import read_recipe, to_toml
+from lookdown.errors import OutputError
+from lookdown.training.recipe import Recipe
+
+__all__ = ["RunFolder", "data_fingerprint"]
+
+MARKER = "run.json"
+_PACKAGES = ("lookdown", "torch", "timm", "numpy", "scikit-learn", "lightning-fabric")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """recipe.toml, run.json, metrics.jsonl, checkpoints/, and at the end embedder/ and metric/."""
+
+    path: Path
+    recipe: Recipe
+    data: str  # fingerprint of the manifest and its files
+
+    @classmethod
+    def create(cls, path: Path, recipe: Recipe, data: str) -> RunFolder:
+        """Begin a run in an empty or new folder."""
+        try:
+            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+                raise OutputError(
+                    f"{path} is there already; name another folder, or go on with `lookdown train --resume {path}`"
+                )
+            path.mkdir(parents=True, exist_ok=True)
+            _write(path / "recipe.toml", to_toml(recipe))
+            made_by = {"versions": _versions(), "python": platform.python_version(), "data": data}
+            _write(path / MARKER, json.dumps(made_by, indent=2) + "\n")
+        except OSError as error:
+            raise OutputError(f"{path} cannot be written: {error}; free the disk or name another folder") from error
+        return cls(path, recipe, data)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Open a run that was begun before."""
+        try:
+            made_by = json.loads((path / MARKER).read_text())
+            return cls(path, read_recipe(Recipe, path / "recipe.toml"), made_by["data"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise OutputError(f"{path} is no run of `lookdown train`: {error}; name the folder of a run") from error
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where checkpoints are."""
+        return self.path / "checkpoints"
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run has come to its end; the metric is written last."""
+        return (self.path / "metric" / "metric.json").is_file()
+
+    def log(self, record: dict[str, Any]) -> None:
+        """Add a line to metrics.jsonl."""
+        try:
+            with (self.path / "metrics.jsonl").open("a") as lines:
+                lines.write(json.dumps(record) + "\n")
+        except OSError as error:
+            raise OutputError(f"{self.path / 'metrics.jsonl'} cannot be written: {error}; free the disk") from error
+
+    def history(self) -> list[dict[str, Any]]:
+        """Return the lines of metrics.jsonl; one that was cut short is left out."""
+        file = self.path / "metrics.jsonl"
+        records = []
+        for line in file.read_text().splitlines() if file.is_file() else []:
+            try:
+                records.append(json.loads(line))
+            except ValueError:
+                break
+        return records
+
+    def forget_after(self, epoch: int) -> None:
+        """Drop what was logged after an epoch: the run goes on from there."""
+        kept = [record for record in self.history() if record["epoch"] <= epoch]
+        _write(self.path / "metrics.jsonl", "".join(json.dumps(record) + "\n" for record in kept))
+
+
+def data_fingerprint(manifest: Manifest) -> str:
+    """Return a digest of the chips and what is said of them: names, sizes and times of the files, classes, roles."""
+    digest = hashlib.sha256()
+    columns = ("id", "label", "role", "scene_group", "background")
+    for row in zip(*(manifest.table[name].to_pylist() for name in columns), manifest.paths, strict=True):
+        state = row[-1].stat()
+        digest.update(repr((*row[:-1], state.st_size, state.st_mtime_ns)).encode())
+    return digest.hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _write(file: Path, text: str) -> None:
+    beside = file.with_name(f".{file.name}.part")
+    beside.write_text(text)
+    beside.rename(file)

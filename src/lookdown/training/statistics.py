@@ -1,0 +1,49 @@
+"""Statistics over the whole training set: by a pass of their own, or from the embeddings of the epoch itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from lookdown.metrics import GaussianLikelihoodRatio, MixtureLikelihoodRatio
+from lookdown.training.recipe import MetricChoice
+from lookdown.training.samples import Samples
+
+__all__ = ["RunningEmbeddings", "Statistic", "embed_all", "fit_metric"]
+
+Array = NDArray[np.float64]
+Statistic = GaussianLikelihoodRatio | MixtureLikelihoodRatio
+
+
+def fit_metric(choice: MetricChoice, embeddings: Array, labels: NDArray[np.int64], seed: int) -> Statistic:
+    """Estimate the metric of a recipe, over all pairs of the embeddings."""
+    if choice.kind == "mixture":
+        mixture = MixtureLikelihoodRatio(shrinkage=choice.shrinkage, weighting=choice.weighting, seed=seed)
+        return mixture.fit(embeddings, labels)
+    gaussian = GaussianLikelihoodRatio(shrinkage=choice.shrinkage, weighting=choice.weighting)
+    return gaussian.fit(embeddings, labels)
+
+
+def embed_all(network: nn.Module, samples: Samples, dimension: int) -> Array:
+    """Return the embeddings of all chips as they are: one pass, nothing learnt."""
+    found = np.empty((len(samples), dimension))
+    training = network.training
+    network.eval()
+    with torch.inference_mode():
+        for indices, inputs in samples.plain():
+            found[indices] = network(inputs).double().cpu().numpy()
+    network.train(training)
+    return found
+
+
+class RunningEmbeddings:
+    """The last embedding that training itself has made of each chip: each chip counts once, and no pass is added."""
+
+    def __init__(self, embeddings: Array) -> None:
+        self.embeddings = embeddings
+
+    def update(self, indices: NDArray[np.int64], embeddings: Tensor) -> None:
+        """Remember a batch."""
+        self.embeddings[indices] = embeddings.detach().double().cpu().numpy()

@@ -1,0 +1,53 @@
+"""lookdown train and lookdown evaluate, as they are typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.training.runs import recipe
+from typer.testing import CliRunner
+
+from lookdown.cli import app
+from lookdown.config import to_toml
+from lookdown.errors import LookdownError
+
+
+def run(*arguments: str) -> str:
+    shown = CliRunner().invoke(app, [*arguments], env={"COLUMNS": "160"})
+    if shown.exception and not isinstance(shown.exception, SystemExit):
+        assert isinstance(shown.exception, LookdownError), shown.exception
+        return f"error: {shown.exception}"
+    return shown.output
+
+
+def test_from_a_recipe_to_figures(tmp_path: Path) -> None:
+    (tmp_path / "quick.toml").write_text(to_toml(recipe()))
+    out = str(tmp_path / "run")
+    shown = run("train", str(tmp_path / "quick.toml"), "-o", out, "--set", "stage2.epochs=1", "--set", "seed=3")
+    assert "epoch   3  stage 2" in shown
+    assert "likelihood ratio" in shown
+    assert "embedder and metric are in" in run("train", "--resume", out)
+    assert "mean of queries" in run("evaluate", out)
+    assert "glrt - cosine:" in run("evaluate", out)
+    assert run("evaluate", out, "--metric", "euclidean", "--json").count('"metric": "euclidean"') == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train"], "give a recipe and a folder"),
+        (["train", "quick.toml"], "give a recipe and a folder"),
+        (["train", "quick.toml", "-o", "run", "--set", "stage2.epoch=1"], "did you mean stage2.epochs"),
+        (["train", "missing.toml", "-o", "run"], "missing.toml"),
+        (["train", "--resume", "nowhere"], "is no run of `lookdown train`"),
+        (["evaluate", "nowhere"], "is no run of `lookdown train`"),
+    ],
+)
+def test_errors_are_sentences(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("quick.toml").write_text(to_toml(recipe()))
+    assert message in run(*arguments)
+    assert not Path("run").exists()
