@@ -1,4 +1,4 @@
-"""lookdown train and lookdown evaluate, as they are typed."""
+"""lookdown train, as it is typed."""
 
 from __future__ import annotations
 
@@ -21,16 +21,13 @@ def run(*arguments: str) -> str:
     return shown.output
 
 
-def test_from_a_recipe_to_figures(tmp_path: Path) -> None:
+def test_from_a_recipe_to_a_run(tmp_path: Path) -> None:
     (tmp_path / "quick.toml").write_text(to_toml(recipe()))
     out = str(tmp_path / "run")
     shown = run("train", str(tmp_path / "quick.toml"), "-o", out, "--set", "stage2.epochs=1", "--set", "seed=3")
     assert "epoch   3  stage 2" in shown
     assert "likelihood ratio" in shown
     assert "embedder and metric are in" in run("train", "--resume", out)
-    assert "mean of queries" in run("evaluate", out)
-    assert "glrt - cosine:" in run("evaluate", out)
-    assert run("evaluate", out, "--metric", "euclidean", "--json").count('"metric": "euclidean"') == 1
 
 
 @pytest.mark.parametrize(
@@ -41,7 +38,6 @@ def test_from_a_recipe_to_figures(tmp_path: Path) -> None:
         (["train", "quick.toml", "-o", "run", "--set", "stage2.epoch=1"], "did you mean stage2.epochs"),
         (["train", "missing.toml", "-o", "run"], "missing.toml"),
         (["train", "--resume", "nowhere"], "is no run of `lookdown train`"),
-        (["evaluate", "nowhere"], "is no run of `lookdown train`"),
     ],
 )
 def test_errors_are_sentences(
