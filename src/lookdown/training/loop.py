@@ -16,10 +16,11 @@ from torch import Tensor
 
 from lookdown.errors import LowRankWarning, TrainingError
 from lookdown.networks import Embedder
+from lookdown.training.batch_norm import over_all_processes
 from lookdown.training.batches import ClassBatches
 from lookdown.training.checkpoints import Checkpoint
 from lookdown.training.learner import Learner, Stage, learning_rate
-from lookdown.training.randomness import derived_seed, generator_for
+from lookdown.training.randomness import derived_seed
 from lookdown.training.recipe import Recipe
 from lookdown.training.samples import Samples
 from lookdown.training.statistics import RunningEmbeddings, embed_all, fit_metric
@@ -98,6 +99,8 @@ def run_stages(
         running = None
         if tensors is not None and "running" in tensors and stage == before:
             running = RunningEmbeddings(tensors["running"].double().numpy())
+        if fabric.world_size > 1:
+            over_all_processes(learner.network)
         network = fabric.setup_module(learner.network)
         learner.identity.to(fabric.device)
         if learner.metric_loss is not None:
@@ -155,7 +158,8 @@ def _one_epoch(
         if learner.metric_loss is not None:
             learner.metric_loss.progress(place / ((last - first) * steps))
         torch.manual_seed(derived_seed(recipe.seed, "network", epoch, step, fabric.global_rank))
-        inputs = chips.samples.drawn(indices, generator_for(recipe.seed, "views", epoch, step, fabric.global_rank))
+        first_place = fabric.global_rank * len(indices)  # in the batch of all processes
+        inputs = chips.samples.drawn(indices, derived_seed(recipe.seed, "views", epoch, step), first_place)
         embeddings = network(inputs.to(fabric.device))
         embeddings, everywhere = _gathered(fabric, embeddings, indices)
         labels = torch.from_numpy(chips.labels[everywhere]).to(fabric.device)

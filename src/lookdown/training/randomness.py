@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import hashlib
 
-import torch
-
-__all__ = ["derived_seed", "generator_for"]
+__all__ = ["derived_seed"]
 
 
 def derived_seed(seed: int, *place: int | str) -> int:
     """Return a seed for a place in a run, such as (stage, epoch, step)."""
     text = "/".join(str(part) for part in (seed, *place))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
-
-
-def generator_for(seed: int, *place: int | str) -> torch.Generator:
-    """Return a generator for a place in a run."""
-    return torch.Generator().manual_seed(derived_seed(seed, *place))

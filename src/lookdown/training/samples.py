@@ -25,8 +25,12 @@ class Samples(Protocol):
     def __len__(self) -> int:
         """Return the number of chips."""
 
-    def drawn(self, indices: Indices, generator: torch.Generator) -> Tensor:
-        """Return chips as the network is trained on them, each in a random view."""
+    def drawn(self, indices: Indices, seed: int, first: int = 0) -> Tensor:
+        """Return chips as the network is trained on them, each in a random view.
+
+        The chips are those of a batch from place `first` on: with the same seed, parts of a batch are drawn as the
+        whole would be, as far as views go by their place.
+        """
 
     def plain(self) -> Iterator[tuple[Indices, Tensor]]:
         """Yield all chips in their order, as they are."""
@@ -41,9 +45,12 @@ class FeatureSamples:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def drawn(self, indices: Indices, generator: torch.Generator) -> Tensor:
+    def drawn(self, indices: Indices, seed: int, first: int = 0) -> Tensor:
         """Return features of random views."""
-        views = torch.randint(len(self.features.array), (len(indices),), generator=generator).numpy()
+        draws = torch.randint(
+            len(self.features.array), (first + len(indices),), generator=torch.Generator().manual_seed(seed)
+        )
+        views = draws[first:].numpy()
         return torch.from_numpy(np.asarray(self.features.array[views, self.rows[indices]]))
 
     def plain(self) -> Iterator[tuple[Indices, Tensor]]:
@@ -62,8 +69,9 @@ class ChipSamples:
     def __len__(self) -> int:
         return len(self.images)
 
-    def drawn(self, indices: Indices, generator: torch.Generator) -> Tensor:
-        """Return augmented chips."""
+    def drawn(self, indices: Indices, seed: int, first: int = 0) -> Tensor:
+        """Return augmented chips; each part of a batch has draws of its own."""
+        generator = torch.Generator().manual_seed(seed + first)
         chips: Tensor = self.augment(torch.from_numpy(self.images[indices]), generator)
         return chips
 

@@ -59,8 +59,9 @@ def train(recipe: Recipe, out: Path, observer: Observer | None = None) -> RunFol
     """Train by a recipe into a new folder."""
     manifest = Manifest.read(recipe.data.manifest).with_role("train")
     _check(manifest, recipe)
-    run = RunFolder.create(out, recipe, data_fingerprint(manifest))
-    return _run(run, manifest, observer or Observer())
+    fabric, data = _fabric(recipe), data_fingerprint(manifest)
+    run = RunFolder.create(out, recipe, data) if fabric.is_global_zero else RunFolder(out, recipe, data)
+    return _run(run, manifest, fabric, observer or Observer())
 
 
 def resume(path: Path, observer: Observer | None = None) -> RunFolder:
@@ -74,10 +75,10 @@ def resume(path: Path, observer: Observer | None = None) -> RunFolder:
             f"{run.recipe.data.manifest} is not what {path} was begun with: chips, classes or roles have changed; "
             "begin a new run"
         )
-    return _run(run, manifest, observer or Observer())
+    return _run(run, manifest, _fabric(run.recipe), observer or Observer())
 
 
-def _run(run: RunFolder, manifest: Manifest, observer: Observer) -> RunFolder:
+def _run(run: RunFolder, manifest: Manifest, fabric: Fabric, observer: Observer) -> RunFolder:
     recipe = run.recipe
     embedder = Embedder(
         recipe.network.backbone,
@@ -89,7 +90,7 @@ def _run(run: RunFolder, manifest: Manifest, observer: Observer) -> RunFolder:
         weights=recipe.network.weights,
         seed=recipe.seed,
     )
-    fabric = _fabric(recipe)
+    fabric.barrier()  # the folder is there
     chips, fit, validation = _prepare(run, embedder, manifest, observer)
     start = last_checkpoint(run.checkpoints)
     if fabric.is_global_zero:
