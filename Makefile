@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # By the environment, so that it binds the environments in which packages are built as well.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help check test test-slow bench build clean
+.PHONY: help check test test-slow bench demo build clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -29,6 +29,12 @@ bench: $(VENV)/.every-extra  ## side-by-side measurements; each prints a table o
 	$(BIN)/python benchmarks/losses.py
 	$(BIN)/python benchmarks/evaluation.py
 	$(BIN)/python benchmarks/synthetic.py
+
+demo: $(VENV)/.every-extra  ## draw the synthetic world, train, and compare cosine with the likelihood ratio
+	$(BIN)/lookdown prepare synthetic -o demo/world
+	test -d demo/run || $(BIN)/lookdown train recipes/synthetic.toml -o demo/run
+	$(BIN)/lookdown train --resume demo/run
+	$(BIN)/lookdown evaluate demo/run
 
 build: $(VENV)/.every-extra  ## the wheel, installed into a clean environment and imported there
 	rm -rf dist build/clean

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.training.runs import recipe
 
+from lookdown.config import read_recipe
 from lookdown.errors import LookdownError
+from lookdown.losses import make_loss
+from lookdown.training.recipe import Recipe
+
+RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 
 
 @pytest.mark.parametrize(
@@ -26,3 +33,10 @@ def test_impossible_recipes_are_refused(changes: dict[str, dict[str, float]], me
 def test_the_defaults_are_a_frozen_trunk_and_the_glrt_loss() -> None:
     made = recipe()
     assert (made.trunk, made.stage2.loss, made.stage2.statistics) == ("frozen", "glrt", "exact")
+
+
+@pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.stem)
+def test_the_recipes_of_this_repository_can_be_read(file: Path) -> None:
+    made = read_recipe(Recipe, file)
+    make_loss(made.stage2.loss, made.stage2.options, classes=4, dimension=made.network.dimension)
+    assert len(RECIPES) == 7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,7 +32,7 @@ def train(
 
     if (recipe is None) == (resume is None) or (recipe is None) != (out is None) or (resume and override):
         raise InputError("give a recipe and a folder, `lookdown train RECIPE -o RUN`, or `lookdown train --resume RUN`")
-    console = Console()
+    console = Console(quiet=os.environ.get("RANK", "0") != "0")  # of several processes, one speaks
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[shown]}"), TimeRemainingColumn())
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("reading chips", total=None, shown="")
