@@ -15,7 +15,7 @@ LAYERS = (
     "chips", "networks", "metrics", "losses", "evaluation", "training", "adaptation", "gallery", "experiments",
     "service", "cli",
 )  # fmt: skip
-BELOW_EVERYTHING = {"errors", "config"}
+BELOW_EVERYTHING = {"errors", "config", "stored_folder"}
 ARRAYS_ONLY = {"metrics": {"chips", "networks"}, "losses": {"chips", "networks"}}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -22,20 +21,21 @@ from lookdown.metrics.euclidean import Euclidean
 from lookdown.metrics.gaussian import GaussianLikelihoodRatio
 from lookdown.metrics.metric import Metric
 from lookdown.metrics.mixture import MixtureLikelihoodRatio
+from lookdown.stored_folder import recover, standing, write_folder
 
 __all__ = ["load_metric", "save_metric"]
 
 FORMAT = "lookdown-metric"
 VERSION = 1
+FILES = {"metric.json", "metric.safetensors"}
 KINDS: dict[str, type[Metric]] = {
     kind.__name__: kind for kind in (GaussianLikelihoodRatio, MixtureLikelihoodRatio, Cosine, Euclidean)
 }
 
 
 def save_metric(metric: Metric, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write a fitted metric to the folder `path`: beside it first, then renamed, so that it is whole or absent."""
+    """Write a fitted metric to the folder `path`, whole or not at all; an older one is lost at no moment."""
     folder = Path(path)
-    _refuse_to_replace(folder, overwrite=overwrite)
     state = dict(metric._state())
     if metric.calibration_ is not None:
         state |= {f"calibration.{name}": value for name, value in asdict(metric.calibration_).items()}
@@ -51,20 +51,10 @@ def save_metric(metric: Metric, path: str | Path, *, overwrite: bool = False) ->
     }
     description["sha256"] = _fingerprint(description, payload)
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
-            fresh, old = Path(beside, "fresh"), Path(beside, "old")
-            fresh.mkdir()
-            (fresh / "metric.safetensors").write_bytes(payload)
-            (fresh / "metric.json").write_text(json.dumps(description, indent=2, default=_plain) + "\n")
-            if folder.exists():
-                folder.rename(old)
-            try:
-                fresh.rename(folder)
-            except OSError:
-                if old.exists():
-                    old.rename(folder)
-                raise
+        recover(folder, FILES)
+        _refuse_to_replace(folder, overwrite=overwrite)
+        text = json.dumps(description, indent=2, default=_plain) + "\n"
+        write_folder(folder, {"metric.safetensors": payload, "metric.json": text.encode()})
     except OSError as error:
         raise StoredMetricError(
             f"{folder} could not be written: {error}; free the disk or name another place"
@@ -73,7 +63,7 @@ def save_metric(metric: Metric, path: str | Path, *, overwrite: bool = False) ->
 
 def load_metric(path: str | Path) -> Metric:
     """Read a metric that `save` wrote; nothing in the folder is executed, and a damaged file is refused by name."""
-    folder = Path(path)
+    folder = standing(Path(path))
     description = _read_description(folder / "metric.json")
     tensors = folder / "metric.safetensors"
     try:
@@ -104,7 +94,7 @@ def _read_description(file: Path) -> dict[str, Any]:
         raise StoredMetricError(
             f"{file.parent} holds no metric ({file.name} is missing); give a folder that metric.save wrote"
         ) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StoredMetricError(f"{file} cannot be read: {error}; copy the metric again or save it anew") from error
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise StoredMetricError(f"{file} does not describe a metric; give a folder that metric.save wrote")
@@ -139,5 +129,5 @@ def _refuse_to_replace(folder: Path, *, overwrite: bool) -> None:
         return
     if not overwrite:
         raise StoredMetricError(f"{folder} exists; pass overwrite=True to replace it; nothing was written")
-    if not folder.is_dir() or {path.name for path in folder.iterdir()} != {"metric.json", "metric.safetensors"}:
+    if not folder.is_dir() or {path.name for path in folder.iterdir()} != FILES:
         raise StoredMetricError(f"{folder} is not a metric, or holds other files as well; nothing was written")

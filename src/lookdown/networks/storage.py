@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +20,7 @@ from lookdown.errors import InputError, StoredEmbedderError
 from lookdown.networks.backbones import resolve_name
 from lookdown.networks.embedder import Embedder
 from lookdown.networks.settings import Settings
+from lookdown.stored_folder import recover, standing, write_folder
 
 __all__ = ["load_embedder", "plain_tensors", "save_embedder"]
 
@@ -39,13 +36,8 @@ _PRECISIONS = {torch.bfloat16, torch.float16, torch.float32, torch.float64}
 
 
 def save_embedder(embedder: Embedder, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write an embedder to the folder `path`: beside it first, then renamed, so that it is whole or absent.
-
-    An older one is out of the way for the moment between two renames, as `.<name>.old`, where `load_embedder` finds it
-    and the next `save_embedder` puts it back: a process that is killed at any moment loses nothing that was good.
-    """
+    """Write an embedder to the folder `path`, whole or not at all; an older one is lost at no moment."""
     folder = Path(path)
-    old = _aside(folder)
     tensors = plain_tensors(embedder.state_dict())
     _precision(tensors)
     payload = save_tensors(tensors)
@@ -60,24 +52,10 @@ def save_embedder(embedder: Embedder, path: str | Path, *, overwrite: bool = Fal
     }
     description["sha256"] = _digest(description, payload)
     try:
-        _tidy(old, folder)
+        recover(folder, FILES)
         _refuse_to_replace(folder, overwrite=overwrite)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
-            fresh = Path(beside, "fresh")
-            fresh.mkdir()
-            _write(fresh / "embedder.safetensors", payload)
-            _write(fresh / "embedder.json", json.dumps(description, indent=2).encode() + b"\n")
-            _settle(fresh)
-            if folder.exists():
-                folder.rename(old)
-            try:
-                fresh.rename(folder)
-            except OSError:
-                _tidy(old, folder)
-                raise
-            _settle(folder.parent)
-            _tidy(old, folder)
+        text = json.dumps(description, indent=2) + "\n"
+        write_folder(folder, {"embedder.safetensors": payload, "embedder.json": text.encode()})
     except OSError as error:
         raise StoredEmbedderError(
             f"{folder} could not be written: {error}; free the disk or name another place"
@@ -90,9 +68,7 @@ def load_embedder(path: str | Path) -> Embedder:
     A damaged file is refused by name, and tensors are compared with what the settings call for before anything of a
     stated size is built.
     """
-    folder = Path(path)
-    if not folder.exists() and _aside(folder).exists():  # a save was killed between its two renames
-        folder = _aside(folder)
+    folder = standing(Path(path))
     try:
         return _load(folder)
     except RecursionError as error:
@@ -160,40 +136,6 @@ def _precision(tensors: Mapping[str, Tensor]) -> torch.dtype:
         names = ", ".join(sorted(map(str, found))) or "no floating-point type"
         raise InputError(f"an embedder is stored in one precision, these weights have {names}; call embedder.float()")
     return found.pop()
-
-
-def _aside(folder: Path) -> Path:
-    """Return where an embedder is while another takes its place."""
-    place = folder.absolute()
-    return place.with_name(f".{place.name}.old")
-
-
-def _tidy(old: Path, folder: Path) -> None:
-    """End what an earlier save began: the older embedder goes back to its place, or away if that is taken."""
-    if not old.exists():
-        return
-    if not folder.exists():
-        old.rename(folder)
-    elif {path.name for path in old.iterdir()} <= FILES:
-        shutil.rmtree(old)
-
-
-def _write(file: Path, content: bytes) -> None:
-    """Write, and wait until it is on the disk."""
-    with file.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def _settle(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk."""
-    with suppress(OSError):  # where folders cannot be opened, as on Windows, this is left to the system
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _read_description(file: Path) -> dict[str, Any]:
