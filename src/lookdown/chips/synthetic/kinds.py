@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 
 from lookdown.chips.synthetic import aircraft, ships
-from lookdown.chips.synthetic.aircraft import AIRCRAFT, Aircraft, draw_aircraft, sample_livery
+from lookdown.chips.synthetic.aircraft import AIRCRAFT
+from lookdown.chips.synthetic.airframe import Aircraft, draw_aircraft, sample_livery
 from lookdown.chips.synthetic.parts import Part
 from lookdown.chips.synthetic.ships import SHIPS, Ship, draw_ship, sample_paint
 

@@ -14,24 +14,19 @@ from lookdown.chips.synthetic.fittings import (
     Fitting,
     car_deck,
     cargo,
-    cells,
     containers,
     cranes,
-    flight_deck,
     funnel,
-    gun,
     hatches,
-    helideck,
     house,
-    launchers,
     liner,
-    mast,
     pipes,
     roof,
     spheres,
     trawl,
 )  # fmt: skip
 from lookdown.chips.synthetic.hull import Hull, Paint
+from lookdown.chips.synthetic.naval_fittings import cells, flight_deck, gun, helideck, launchers, mast
 from lookdown.chips.synthetic.parts import Colour, Part, plate, shade
 
 __all__ = ["ONE_FEATURE", "SHIPS", "Ship", "draw_ship", "sample_paint"]
