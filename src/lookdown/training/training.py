@@ -46,8 +46,6 @@ class Observer:
 class _Chips:
     """The training chips of a manifest that could be read, and which of them are kept back."""
 
-    manifest: Manifest
-    rows: NDArray[np.int64]  # of the manifest's training chips
     labels: NDArray[np.int64]
     groups: list[str]
     ids: list[str]
@@ -164,12 +162,9 @@ def _prepare(
     recipe = run.recipe
     pick: Callable[[NDArray[np.int64]], Samples]
     if recipe.trunk == "frozen":
-        cache = (
-            recipe.data.manifest.parent / "features"
-            if recipe.data.manifest.is_file()
-            else recipe.data.manifest / "features"
-        )
-        features = frozen_features(embedder, manifest.paths, cache, views=recipe.views, progress=observer.reading)
+        beside = recipe.data.manifest
+        folder = (beside.parent if beside.is_file() else beside) / "features"
+        features = frozen_features(embedder, manifest.paths, folder, views=recipe.views, progress=observer.reading)
         read, skipped = np.asarray(features.indices), features.skipped
         pick = lambda rows: FeatureSamples(features, rows)  # noqa: E731
     else:
@@ -203,14 +198,12 @@ def _read_chips(
 
 
 def _divide(manifest: Manifest, read: NDArray[np.int64], recipe: Recipe) -> _Chips:
-    names = manifest.labels
-    labels, groups = [str(names[row]) for row in read], [manifest.groups[row] for row in read]
-    classes, codes = np.unique(labels, return_inverse=True)
-    ids = manifest.table["id"].to_pylist()
+    """Number the classes, and keep places back."""
+    columns = manifest.labels, manifest.groups, manifest.table["id"].to_pylist()
+    labels, groups, ids = ([str(column[row]) for row in read] for column in columns)
+    names, codes = np.unique(labels, return_inverse=True)
     held_out = hold_out(labels, groups, recipe.data.held_out, recipe.seed)
-    return _Chips(
-        manifest, read, codes.astype(np.int64), groups, [ids[row] for row in read], [str(c) for c in classes], held_out
-    )
+    return _Chips(codes.astype(np.int64), groups, ids, names.tolist(), held_out)
 
 
 def _check(manifest: Manifest, recipe: Recipe) -> None:
