@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from lookdown.losses import IdentityLoss, Loss, make_loss
 from lookdown.networks import Embedder
+from lookdown.networks.storage import plain_tensors
 from lookdown.training.recipe import Recipe
 
 __all__ = ["Learner", "Network", "Stage", "learning_rate"]
@@ -71,9 +72,7 @@ class Learner:
             momentum = self.optimizer.state.get(parameter, {}).get("momentum_buffer")
             if momentum is not None:
                 tensors[f"momentum.{name}"] = momentum
-        return {
-            name: value.detach().cpu().clone(memory_format=torch.contiguous_format) for name, value in tensors.items()
-        }
+        return plain_tensors(tensors)
 
     def restore(self, tensors: Mapping[str, Tensor], *, stage: Stage) -> None:
         """Take over what `state` returned; from a stage before, only the network and the classifier."""
