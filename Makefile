@@ -29,6 +29,7 @@ bench: $(VENV)/.every-extra  ## side-by-side measurements; each prints a table o
 	$(BIN)/python benchmarks/losses.py
 	$(BIN)/python benchmarks/evaluation.py
 	$(BIN)/python benchmarks/synthetic.py
+	$(BIN)/python benchmarks/training.py
 
 demo: $(VENV)/.every-extra  ## draw the synthetic world, train, and compare cosine with the likelihood ratio
 	$(BIN)/lookdown prepare synthetic -o demo/world

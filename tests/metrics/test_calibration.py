@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lookdown import Euclidean, GaussianLikelihoodRatio
+from lookdown import Euclidean, GaussianLikelihoodRatio, load_metric
+from lookdown.errors import NotCalibratedError
 from lookdown.experiments.gaussian_world import GaussianWorld
 from lookdown.metrics import Calibration, Metric, calibration
 
@@ -60,6 +61,44 @@ def test_labels_of_background_are_not_read() -> None:
     plain, found = calibrate(X, y, background=background), calibrate(X, unlabelled, background=background)
     np.testing.assert_array_equal(found.false_alarm, plain.false_alarm)
     np.testing.assert_array_equal(found.detection, plain.detection)
+
+
+def test_objects_of_unknown_class_are_compared_with_background_only() -> None:
+    X, y = WORLD.chips(8, 9, np.random.default_rng(3))
+    background = np.arange(72) % 5 == 0
+    unknown = np.arange(72) % 3 == 1
+    labels = np.where(unknown, -1, y)
+    found = calibrate(X, labels, background=background)
+    same: list[float] = []
+    different: list[float] = []
+    for i, j in combinations(range(72), 2):
+        if background[i] and background[j]:
+            continue
+        if not (background[i] or background[j]) and (unknown[i] or unknown[j]):
+            continue
+        alike = not (background[i] or background[j]) and y[i] == y[j]
+        (same if alike else different).append(METRIC.score(X[i : i + 1], X[j : j + 1])[0, 0])
+    assert (found.same_pairs, found.different_pairs) == (len(same), len(different))
+    score = float(np.quantile(different, 0.9))
+    assert found.false_alarm_rate(score) == pytest.approx(np.mean(np.array(different) >= score), abs=2e-3)
+    with_none = [None if label == -1 else str(label) for label in labels]
+    assert calibrate(X, with_none, background=background).different_pairs == len(different)
+
+
+def test_background_alone_gives_a_threshold_and_no_detection_rate(tmp_path: Any) -> None:
+    X, _ = WORLD.chips(8, 9, np.random.default_rng(3))
+    background = np.arange(72) % 2 == 0
+    metric = GaussianLikelihoodRatio(normalize=False).fit(*WORLD.chips(300, 2, np.random.default_rng(0)))
+    metric.calibrate(X, background=background)
+    against = metric.score(X[~background], X[background]).ravel()
+    assert np.mean(against >= metric.threshold(0.05)) == pytest.approx(0.05, abs=2 / len(against))
+    metric.save(tmp_path / "metric")
+    for one in (metric, load_metric(tmp_path / "metric")):
+        assert one.threshold(0.05, "empirical").method == "empirical"
+        with pytest.raises(NotCalibratedError, match="a detection rate needs pairs known to be the same"):
+            one.detection_rate(0.0)
+        with pytest.raises(NotCalibratedError, match="a posterior needs pairs known to be the same"):
+            one.posterior(0.0, prior=0.1)
 
 
 def test_rates_reach_one_and_zero_at_the_extremes_of_both_kinds() -> None:

@@ -170,6 +170,17 @@ def test_a_fit_from_merged_moments_is_the_fit_on_all_samples() -> None:
         GaussianLikelihoodRatio(normalize=False).fit_moments(merged)
 
 
+def test_a_fit_from_covariances_is_the_fit_from_their_moments() -> None:
+    X, y = WORLD.chips(30, 4, np.random.default_rng(0))
+    moments = PairMoments.of(X, y)
+    whole = GaussianLikelihoodRatio(normalize=False).fit(X, y)
+    parts = GaussianLikelihoodRatio(normalize=False).fit_covariances(
+        *moments.covariances(), moments.mean, free=(120 - 30, 120 - 1)
+    )
+    assert np.array_equal(whole.matrix_, parts.matrix_)
+    assert whole.shrinkage_ == parts.shrinkage_
+
+
 def test_single_precision_and_torch_stay_close_to_double() -> None:
     X, y = sample()
     metric = GaussianLikelihoodRatio().fit(X, y)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lookdown.errors import InputError
-from lookdown.metrics.inputs import as_embeddings, as_flags, as_labels, as_number, unit
+from lookdown.metrics.inputs import as_embeddings, as_flags, as_labels, as_number, as_partial_labels, unit
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,32 @@ def test_labels_become_whole_numbers_or_strings(values: Any, expected: list[Any]
 def test_labels_that_cannot_be_compared_are_refused(values: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         as_labels(values, 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "numbers", "known"),
+    [
+        (None, [0, 0, 0, 0], [False] * 4),
+        (["b", None, "a", "b"], [1, 0, 0, 1], [True, False, True, True]),
+        ([5, -1, 3, 5], [1, 0, 0, 1], [True, False, True, True]),
+        (np.array([5.0, np.nan, 3.0, 5.0]), [1, 0, 0, 1], [True, False, True, True]),
+        (np.array(["b", None, "a", "b"], dtype=object), [1, 0, 0, 1], [True, False, True, True]),
+        (torch.tensor([5, -1, 3, 5]), [1, 0, 0, 1], [True, False, True, True]),
+        ([None] * 4, [0, 0, 0, 0], [False] * 4),
+        (["-1", "a", "a", "b"], [0, 1, 1, 2], [True] * 4),
+    ],
+)
+def test_rows_without_a_label_are_told_apart(values: Any, numbers: list[int], known: list[bool]) -> None:
+    found, labelled = as_partial_labels(values, 4)
+    assert found.tolist() == numbers
+    assert labelled.tolist() == known
+
+
+def test_partial_labels_are_one_a_row_and_of_one_kind() -> None:
+    with pytest.raises(InputError, match="y has 2 labels for 4 rows; give one label a row, or None"):
+        as_partial_labels(["a", None], 4)
+    with pytest.raises(InputError, match="use all strings or all integers"):
+        as_partial_labels(["a", 1, None, "b"], 4)
 
 
 def test_flags_are_booleans_and_numbers_are_numbers() -> None:

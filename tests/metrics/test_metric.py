@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio
+from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio, load_metric
 from lookdown.errors import InputError, NotCalibratedError, NotFittedError, UncalibratedWarning
 from lookdown.experiments.gaussian_world import GaussianWorld
 from lookdown.metrics import Metric
@@ -98,6 +99,23 @@ def test_posteriors_rise_with_the_score_follow_bayes_and_need_a_prior() -> None:
     for prior in (0, 1, -0.1):
         with pytest.raises(InputError, match="prior is between 0 and 1"):
             metric.posterior(0.0, prior)
+
+
+def test_a_metric_fitted_to_clusters_answers_from_a_calibration_only(tmp_path: Path) -> None:
+    metric = GaussianLikelihoodRatio(normalize=False).fit(*WORLD.chips(300, 2, np.random.default_rng(0)))
+    metric.pseudo_labelled_ = True
+    metric.save(tmp_path / "metric")
+    for one in (metric, load_metric(tmp_path / "metric")):
+        for method in ("auto", "analytic", "empirical"):
+            with pytest.raises(NotCalibratedError, match="adapted by clusters, which say nothing of rates"):
+                one.threshold(0.01, method)  # type: ignore[arg-type]
+        with pytest.raises(NotCalibratedError, match="adapted by clusters, which say nothing of rates"):
+            one.posterior(0.0, prior=0.1)
+        one.calibrate(*WORLD.chips(20, 3, np.random.default_rng(1)))
+        assert one.threshold(0.1).method == "empirical"
+        with pytest.raises(NotCalibratedError, match="adapted by clusters"):
+            one.threshold(0.01, "analytic")
+    assert not metric.fit(*WORLD.chips(300, 2, np.random.default_rng(0))).pseudo_labelled_
 
 
 def test_a_new_fit_forgets_the_old_calibration() -> None:

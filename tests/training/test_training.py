@@ -8,7 +8,9 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -134,6 +136,44 @@ def test_what_cannot_be_trained_on_is_said_before_anything_is_written(tmp_path: 
     with pytest.raises(InputError, match="without a class"):
         training.train(recipe(data={"manifest": str(tmp_path / "unnamed.parquet")}), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder on a disk of two megabytes."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], capture_output=True)
+    if made.returncode:
+        pytest.skip(f"a file system cannot be mounted here: {made.stderr.decode().strip()}")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_disk_that_is_too_small_is_told_before_the_first_epoch(small_disk: Path) -> None:
+    epochs: list[object] = []
+    with pytest.raises(OutputError, match=r"needs about \d+\.\d MB for checkpoints and embedder, and the disk has"):
+        training.train(recipe(**FINETUNED), small_disk / "run", training.Observer(epoch=epochs.append))
+    assert not epochs
+
+
+def test_a_disk_that_fills_up_stops_the_run_which_goes_on_to_the_same_bits(small_disk: Path, tmp_path: Path) -> None:
+    made = recipe(**{**LONG, "network": {"head": "linear"}})
+    whole = training.train(made, tmp_path / "whole")
+    filler = small_disk / "other"
+
+    def fill(record: dict[str, float | int]) -> None:
+        if record["epoch"] == 3:
+            filler.write_bytes(bytes(shutil.disk_usage(small_disk).free - 4096))
+
+    path = small_disk / "run"
+    # Only the head is written before the end, so the check at the start is met with a disk of this size.
+    monkeyed = training.Observer(epoch=fill)
+    with pytest.raises(OutputError, match="free the disk, then `lookdown train --resume`; the one before it is still"):
+        training.train(made, path, monkeyed)
+    filler.unlink()
+    training.resume(path)
+    assert contents(path) == contents(whole.path)
 
 
 def test_a_bad_chip_is_left_out_and_named(tmp_path: Path) -> None:

@@ -36,20 +36,27 @@ def train(
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[shown]}"), TimeRemainingColumn())
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("reading chips", total=None, shown="")
+        begun, validated = False, ""
 
         def on_reading(done: int, total: int) -> None:
             bar.update(task, description="reading chips", completed=done, total=total, shown="")
 
         def on_step(step: Step) -> None:
+            nonlocal begun
+            total, done = step.epochs * step.steps, step.epoch * step.steps + step.step
+            if not begun:  # of a resumed run, what was done before says nothing of the time left
+                bar.reset(task, total=total, completed=done)
+                begun = True
             bar.update(
                 task,
-                description=f"stage {step.stage}, epoch {step.epoch + 1}",
-                completed=step.step + 1,
-                total=step.steps,
-                shown=f"loss {step.loss:.3f}  accuracy {step.accuracy:.2f}",
+                description=f"stage {step.stage}, epoch {step.epoch + 1} of {step.epochs}",
+                completed=done + 1,
+                shown=f"loss {step.loss:.3f}  accuracy {step.accuracy:.2f}{validated}",
             )
 
         def on_epoch(record: dict[str, float | int]) -> None:
+            nonlocal validated
+            validated = f"  validation mAP {record['validation_map']:.3f}"
             bar.console.print(
                 f"epoch {record['epoch']:>3}  stage {record['stage']}  loss {record['loss']:.4f}  accuracy "
                 f"{record['accuracy']:.3f}  validation mAP {record['validation_map']:.4f}  {record['seconds']:.1f} s",

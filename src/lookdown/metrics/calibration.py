@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
-from lookdown.errors import InputError
+from lookdown.errors import InputError, NotCalibratedError
 from lookdown.metrics.estimate import Estimate
 from lookdown.metrics.inputs import Embeddings
 
@@ -55,6 +55,7 @@ class Calibration:
 
     def detection_rate(self, threshold: float) -> Estimate:
         """Return the share of same pairs that score at least this."""
+        self._refuse_without_same_pairs("a detection rate")
         return self._rate(threshold, self.detection, self.same_pairs, self.same_groups)
 
     def log_likelihood_ratio(self, score: NDArray[Any]) -> Array:
@@ -63,6 +64,7 @@ class Calibration:
         Neighbouring intervals between knots are pooled until the ratio rises (isotonic regression); half a pair is
         added to each side of a pool, so that no ratio is infinite.
         """
+        self._refuse_without_same_pairs("a posterior")
         same = -np.diff(np.r_[1.0, self.detection[0], 0.0])
         different = -np.diff(np.r_[1.0, self.false_alarm[0], 0.0])
         filled = same + different > 0
@@ -75,6 +77,13 @@ class Calibration:
         ratio = rising[np.cumsum(np.r_[False, np.diff(share) > 0])]
         centres = np.r_[self.scores[0], (self.scores[1:] + self.scores[:-1]) / 2, self.scores[-1]]
         return np.asarray(np.interp(score, centres[filled], ratio))
+
+    def _refuse_without_same_pairs(self, wanted: str) -> None:
+        if not self.same_pairs:
+            raise NotCalibratedError(
+                f"{wanted} needs pairs known to be the same, and the metric was calibrated without one; call "
+                "calibrate(X, y) with two labelled chips of a class"
+            )
 
     def _reached(self, rate: float, curve: Array) -> float:
         """Return the lowest score at which a falling curve is down to the rate."""
@@ -96,18 +105,22 @@ class _HeldOut:
     """Held-out chips: who is of which class, from which group, and which are background."""
 
     embeddings: Embeddings
-    labels: NDArray[Any]
+    labels: NDArray[np.int64]  # -1: an object of unknown class
     groups: NDArray[np.intp]  # 0 .. number of groups - 1
     background: NDArray[np.bool_]
 
     def pairs(self, score: Score) -> Iterator[_Pairs]:
-        """Yield every unordered pair that has an object in it, in blocks."""
+        """Yield every unordered pair that has an object in it and is known to be same or different, in blocks."""
         size = len(self.labels)
+        unknown = (self.labels == -1) & ~self.background
+        object_ = ~self.background
         rows = max(1, _BLOCK_PAIRS // size)
         for begin in range(0, size, rows):
             block = slice(begin, begin + rows)
             later = np.arange(begin, size) > np.arange(size)[block, None]
-            i, j = np.nonzero(later & ~(self.background[block, None] & self.background[begin:]))
+            told = object_[block, None] | object_[begin:]
+            told &= ~(unknown[block, None] & object_[begin:]) & ~(object_[block, None] & unknown[begin:])
+            i, j = np.nonzero(later & told)
             scores = score(self.embeddings[block], self.embeddings[begin:])[i, j]
             i, j = i + begin, j + begin
             same = (self.labels[i] == self.labels[j]) & ~self.background[i] & ~self.background[j]
@@ -170,7 +183,7 @@ class _Counts:
 def measure(
     score: Score,
     embeddings: Embeddings,
-    labels: NDArray[Any],
+    labels: NDArray[np.int64],
     groups: NDArray[Any] | None,
     background: NDArray[np.bool_],
     seed: int,
@@ -178,7 +191,7 @@ def measure(
     """Score every held-out pair and count; two passes, memory bounded by a block and by groups times knots.
 
     A pair of background chips is left out: nobody searches for background. Background against an object is a
-    different pair.
+    different pair. A label of -1 is unknown: such an object is compared with background only.
     """
     members = np.arange(len(labels)) if groups is None else np.unique(groups, return_inverse=True)[1]
     held_out = _HeldOut(embeddings, labels, members, background)
@@ -191,7 +204,7 @@ def measure(
     return Calibration(
         scores=knots,
         false_alarm=different.curves(draws),
-        detection=same.curves(draws),
+        detection=same.curves(draws) if same.pairs else np.full((3, len(knots)), np.nan),
         resolution=resolution,
         different_pairs=different.pairs,
         same_pairs=same.pairs,
@@ -218,16 +231,19 @@ def _place_knots(held_out: _HeldOut, score: Score) -> tuple[Array, float]:
             bar = highest[0] if len(highest) == _KEPT_HIGHEST else -np.inf
             highest = np.sort(np.r_[highest, pairs.scores[pairs.scores > bar]])[-_KEPT_HIGHEST:]
     same, different = (np.concatenate(kept[hypothesis]) for hypothesis in (True, False))
-    if not len(same) or not len(different):
+    if not len(different) or not (len(same) or held_out.background.any()):
         missing = "different" if len(same) else "same"
         raise InputError(
-            f"the held-out data have no {missing} pair to calibrate on; give at least two classes, and two chips of one"
+            f"the held-out data have no {missing} pair to calibrate on; give at least two classes, and two chips of "
+            "one, or background"
         )
     tails = 10.0 ** -np.arange(0, np.log10(_KEPT_SCORES), 1 / 24)
     body = np.linspace(0, 1, 65)
     ranks = np.unique(np.geomspace(1, len(highest), 24 * 5).astype(np.intp))
-    quantiles = np.r_[np.quantile(same, np.r_[tails, body, 1 - tails]), np.quantile(different, np.r_[body, 1 - tails])]
-    resolution = 64 * float(np.finfo(same.dtype).eps) * max(abs(low), abs(high), np.finfo(np.float64).tiny)
+    quantiles = np.quantile(different, np.r_[body, 1 - tails])
+    if len(same):
+        quantiles = np.r_[np.quantile(same, np.r_[tails, body, 1 - tails]), quantiles]
+    resolution = 64 * float(np.finfo(different.dtype).eps) * max(abs(low), abs(high), np.finfo(np.float64).tiny)
     knots = _told_apart(np.sort(np.r_[low, quantiles, highest[-ranks], high].astype(np.float64)), resolution)
     return np.r_[knots, knots[-1] + resolution], resolution  # no pair reaches the last one
 

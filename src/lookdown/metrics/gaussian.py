@@ -69,8 +69,6 @@ class GaussianLikelihoodRatio(L2Metric):
 
     def fit_moments(self, moments: PairMoments) -> Self:
         """Estimate the metric from moments gathered elsewhere: in batches, over shards, on several machines."""
-        if self.indefinite not in ("clip", "keep"):
-            raise InputError(f"indefinite must be 'clip' or 'keep', got {self.indefinite!r}")
         if not isinstance(moments, PairMoments):
             raise InputError(f"fit_moments takes PairMoments, got {type(moments).__name__}; embeddings go to fit(X, y)")
         if moments.normalize != self.normalize:
@@ -80,11 +78,19 @@ class GaussianLikelihoodRatio(L2Metric):
             )
         if self.normalize and moments.dim == 1:
             raise InputError("X has 1 feature(s), of which the unit sphere leaves the sign only; use normalize=False")
-        same, different = moments.covariances(self.weighting)
-        refuse_unusable(same, different, moments.mean)
         free = moments.samples - len(moments.classes), moments.samples - 1
+        return self.fit_covariances(*moments.covariances(self.weighting), moments.mean, free=free)
+
+    def fit_covariances(self, same: Array, different: Array, mean: Array, *, free: tuple[float, float]) -> Self:
+        """Estimate the metric from covariances of same and different differences, blended of several domains, say.
+
+        `free` is how many independent chips are behind each, less the means taken off; shrinkage="auto" asks for it.
+        """
+        if self.indefinite not in ("clip", "keep"):
+            raise InputError(f"indefinite must be 'clip' or 'keep', got {self.indefinite!r}")
+        refuse_unusable(same, different, mean)
         amounts = tuple(shrinkage_amount(self.shrinkage, c, n) for c, n in zip((same, different), free, strict=True))
-        self._set_covariances(same, different, amounts, moments.mean)
+        self._set_covariances(same, different, amounts, mean)
         return self
 
     def _set_covariances(self, same: Array, different: Array, shrinkage: tuple[float, ...], mean: Array) -> None:

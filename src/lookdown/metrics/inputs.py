@@ -18,6 +18,7 @@ __all__ = [
     "as_labels",
     "as_number",
     "as_numpy",
+    "as_partial_labels",
     "refuse_non_finite",
     "refuse_zero",
     "unit",
@@ -79,6 +80,30 @@ def as_labels(y: ArrayLike | None, samples: int, *, name: str = "y") -> NDArray[
     if labels.dtype.kind not in "fU":
         raise InputError(f"{name} has labels of type {labels.dtype}; use strings or integers")
     return labels.astype(np.float64) if labels.dtype.kind == "f" else labels
+
+
+def as_partial_labels(
+    y: ArrayLike | None, samples: int, *, name: str = "y"
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return a number for each label, and which rows have one; None, NaN and the integer -1 mark those that do not.
+
+    -1 is what scikit-learn marks unlabelled rows with. Without labels no row has one.
+    """
+    numbers, known = np.zeros(samples, dtype=np.int64), np.zeros(samples, dtype=np.bool_)
+    if y is None:
+        return numbers, known
+    values = np.asarray(as_numpy(y))
+    if len(values) != samples:
+        raise InputError(f"{name} has {len(values)} labels for {samples} rows; give one label a row, or None")
+    known[:] = [not (label is None or label != label or _is_minus_one(label)) for label in values.tolist()]
+    if known.any():
+        labels = as_labels(values[known], int(known.sum()), name=name)
+        numbers[known] = np.unique(labels, return_inverse=True)[1]
+    return numbers, known
+
+
+def _is_minus_one(label: Any) -> bool:
+    return isinstance(label, int | float) and label == -1
 
 
 def as_flags(flags: ArrayLike | None, samples: int, *, name: str) -> NDArray[np.bool_]:

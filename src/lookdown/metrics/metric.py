@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from lookdown import errors
 from lookdown.metrics.calibration import Calibration, measure
 from lookdown.metrics.estimate import Estimate, Method
-from lookdown.metrics.inputs import Embeddings, as_embeddings, as_flags, as_labels, as_number
+from lookdown.metrics.inputs import Embeddings, as_embeddings, as_flags, as_labels, as_number, as_partial_labels
 from lookdown.metrics.pairwise import half_squared_distances, half_squares, paired_differences
 
 __all__ = ["Answer", "Hypothesis", "L2Metric", "Metric", "ScoreLaw"]
@@ -49,6 +49,7 @@ class Metric(BaseEstimator, ABC):
 
     n_features_in_: int
     calibration_: Calibration | None
+    pseudo_labelled_: bool  # fitted to clusters, not to classes: the model must not be asked for rates
     _needs_labels = True
     _has_model = False
 
@@ -72,27 +73,30 @@ class Metric(BaseEstimator, ABC):
     def calibrate(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         background: ArrayLike | None = None,
         *,
         seed: int = 0,
     ) -> Self:
-        """Record what scores do on held-out chips, all pairs of them.
+        """Record what scores do on held-out chips, all pairs of them that are known to be same or different.
 
         `groups` says which chips hang together (a scene, a place): intervals come from drawing groups again, or chips
         where none are given. Rows marked in `background` show none of the objects: against an object they count as
-        different, their labels are not read. Use chips that the metric was not fitted on, and true labels: a
-        threshold from pseudo-labels means nothing.
+        different, their labels are not read. Objects without a label (None, NaN or -1) are compared with background
+        only; where no two objects are known to be the same, there is a false-alarm rate, against what was given, and
+        no detection rate. Use chips that the metric was not fitted on, and true labels: a threshold from
+        pseudo-labels means nothing.
         """
         embeddings = self._embeddings(X)
         empty = as_flags(background, len(embeddings), name="background")
-        labels = np.zeros(len(embeddings), dtype=np.int64)
-        if empty.any():
-            named = as_labels(np.asarray(y)[~empty], int((~empty).sum()))
-            labels[~empty] = np.unique(named, return_inverse=True)[1]
-        else:
-            labels = as_labels(y, len(embeddings))
+        if y is None and not empty.any():
+            raise errors.InputError(
+                "y is missing: requires y to be passed, but the target y is None; give one label a row, or mark "
+                "background"
+            )
+        labels, known = as_partial_labels(y, len(embeddings))
+        labels[~known] = -1
         members = None if groups is None else as_labels(groups, len(embeddings), name="groups")
         self.calibration_ = measure(self.score, embeddings, labels, members, empty, seed)
         return self
@@ -158,7 +162,7 @@ class Metric(BaseEstimator, ABC):
 
     def _state(self) -> dict[str, Any]:
         """Return what `fit` learnt, as arrays and numbers, for storage."""
-        return {"n_features_in_": self.n_features_in_}
+        return {"n_features_in_": self.n_features_in_, "pseudo_labelled_": self.pseudo_labelled_}
 
     def _restore(self, state: dict[str, Any]) -> None:
         """Take back what `_state` gave."""
@@ -169,6 +173,7 @@ class Metric(BaseEstimator, ABC):
         """Start a fit: the dimensions are known, and an earlier calibration no longer holds."""
         self.n_features_in_ = dim
         self.calibration_ = None
+        self.pseudo_labelled_ = False
 
     def _embeddings(self, X: ArrayLike, name: str = "X") -> Embeddings:
         """Return embeddings that fit what the metric was fitted on."""
@@ -188,8 +193,12 @@ class Metric(BaseEstimator, ABC):
             raise errors.InputError(f"method must be 'auto', 'empirical' or 'analytic', got {method!r}")
         if self.calibration_ is not None and method != "analytic":
             return self.calibration_
-        if method == "empirical" or not self._has_model:
-            reason = "" if self._has_model else f"{type(self).__name__} has no model of its scores, so "
+        if method == "empirical" or not self._has_model or self.pseudo_labelled_:
+            reason = ""
+            if not self._has_model:
+                reason = f"{type(self).__name__} has no model of its scores, so "
+            elif self.pseudo_labelled_:
+                reason = "this metric was adapted by clusters, which say nothing of rates, so "
             raise errors.NotCalibratedError(
                 f"{reason}{wanted} needs calibration; call calibrate(X, y) on held-out chips first"
             )

@@ -18,10 +18,11 @@ from torch import Tensor
 
 from lookdown.errors import OutputError
 
-__all__ = ["Checkpoint", "last_checkpoint", "write_checkpoint"]
+__all__ = ["AT_ONCE", "Checkpoint", "last_checkpoint", "write_checkpoint"]
 
 _NAME = re.compile(r"epoch-(\d{5})\.json")
 _KEPT = 2
+AT_ONCE = _KEPT + 1  # on the disk, while one more is written
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from lookdown.networks import Embedder
 from lookdown.training.batch_norm import over_all_processes
 from lookdown.training.batches import ClassBatches
 from lookdown.training.checkpoints import Checkpoint
+from lookdown.training.drawing import Draw, drawn_batches
 from lookdown.training.learner import Learner, Stage, learning_rate
 from lookdown.training.randomness import derived_seed
 from lookdown.training.recipe import Recipe
@@ -44,7 +45,8 @@ class Step:
     stage: Stage
     epoch: int  # finished before this step, over both stages
     step: int
-    steps: int  # of this epoch
+    steps: int  # of an epoch
+    epochs: int  # of the whole run
     loss: float
     accuracy: float
 
@@ -149,17 +151,24 @@ def _one_epoch(
 ) -> dict[str, float]:
     """Go once through the training set, and return the means of what was seen on the way."""
     settings = recipe.stage1 if learner.stage == 1 else recipe.stage2
-    steps = len(batches)
-    losses, hits, seen = 0.0, 0, 0
+    steps, epochs = len(batches), recipe.stage1.epochs + recipe.stage2.epochs
+    losses, hits, seen, waited = 0.0, 0, 0, 0.0
+    drawn = drawn_batches(
+        chips.samples,
+        [
+            Draw(indices, derived_seed(recipe.seed, "views", epoch, step), fabric.global_rank * len(indices))
+            for step, indices in enumerate(batches.batches(epoch))
+        ],
+        ahead=fabric.device.type != "cpu",
+    )
     network.train()
-    for step, indices in enumerate(batches.batches(epoch)):
+    for step, (indices, inputs, waiting) in enumerate(drawn):
+        waited += waiting
         place = (epoch - first) * steps + step
         learner.set_learning_rate(learning_rate(settings, place, (last - first) * steps))
         if learner.metric_loss is not None:
             learner.metric_loss.progress(place / ((last - first) * steps))
         torch.manual_seed(derived_seed(recipe.seed, "network", epoch, step, fabric.global_rank))
-        first_place = fabric.global_rank * len(indices)  # in the batch of all processes
-        inputs = chips.samples.drawn(indices, derived_seed(recipe.seed, "views", epoch, step), first_place)
         embeddings = network(inputs.to(fabric.device))
         embeddings, everywhere = _gathered(fabric, embeddings, indices)
         labels = torch.from_numpy(chips.labels[everywhere]).to(fabric.device)
@@ -177,8 +186,8 @@ def _one_epoch(
             running.update(everywhere, embeddings)
         right = int((learner.identity.logits(embeddings.detach()).argmax(dim=1) == labels).sum())
         losses, hits, seen = losses + float(loss.detach()), hits + right, seen + len(labels)
-        on_step(Step(learner.stage, epoch, step, steps, float(loss.detach()), right / len(labels)))
-    return {"loss": losses / steps, "accuracy": hits / seen}
+        on_step(Step(learner.stage, epoch, step, steps, epochs, float(loss.detach()), right / len(labels)))
+    return {"loss": losses / steps, "accuracy": hits / seen, "waited": waited}
 
 
 def _gathered(fabric: Fabric, embeddings: Tensor, indices: NDArray[np.int64]) -> tuple[Tensor, NDArray[np.int64]]:
@@ -189,7 +198,7 @@ def _gathered(fabric: Fabric, embeddings: Tensor, indices: NDArray[np.int64]) ->
     everywhere = fabric.all_gather(torch.from_numpy(indices))
     assert isinstance(whole, Tensor)
     assert isinstance(everywhere, Tensor)
-    return whole.flatten(0, 1), everywhere.flatten().numpy()
+    return whole.flatten(0, 1), everywhere.flatten().cpu().numpy()
 
 
 def _diverged(stage: int, epoch: int, step: int, ids: list[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import shutil
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -63,6 +64,16 @@ class RunFolder:
     def finished(self) -> bool:
         """Whether the run has come to its end; the metric is written last."""
         return (self.path / "metric" / "metric.json").is_file()
+
+    def refuse_small_disk(self, needed: int) -> None:
+        """Say at once, and not after an hour, that the disk cannot hold what the run will write."""
+        there = sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
+        free = shutil.disk_usage(self.path).free
+        if free + there < needed:
+            raise OutputError(
+                f"{self.path} needs about {needed / 1e6:.1f} MB for checkpoints and embedder, and the disk has "
+                f"{free / 1e6:.1f} MB free; free the disk, then `lookdown train --resume {self.path}`"
+            )
 
     def log(self, record: dict[str, Any]) -> None:
         """Add a line to metrics.jsonl."""

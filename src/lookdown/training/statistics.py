@@ -29,11 +29,11 @@ def fit_metric(choice: MetricChoice, embeddings: Array, labels: NDArray[np.int64
 def embed_all(network: nn.Module, samples: Samples, dimension: int) -> Array:
     """Return the embeddings of all chips as they are: one pass, nothing learnt."""
     found = np.empty((len(samples), dimension))
-    training = network.training
+    training, device = network.training, next(network.parameters()).device
     network.eval()
     with torch.inference_mode():
         for indices, inputs in samples.plain():
-            found[indices] = network(inputs).double().cpu().numpy()
+            found[indices] = network(inputs.to(device)).double().cpu().numpy()
     network.train(training)
     return found
 

@@ -19,7 +19,7 @@ from lookdown.errors import InputError, LowRankWarning, OutputError
 from lookdown.evaluation import Evaluation, evaluate
 from lookdown.metrics import Cosine, Metric
 from lookdown.networks import Embedder
-from lookdown.training.checkpoints import last_checkpoint, write_checkpoint
+from lookdown.training.checkpoints import AT_ONCE, last_checkpoint, write_checkpoint
 from lookdown.training.features import frozen_features
 from lookdown.training.held_out import hold_out
 from lookdown.training.learner import Network
@@ -28,6 +28,7 @@ from lookdown.training.recipe import Recipe
 from lookdown.training.run_folder import RunFolder, data_fingerprint
 from lookdown.training.samples import ChipSamples, FeatureSamples, Samples
 from lookdown.training.statistics import embed_all, fit_metric
+from lookdown.training.tensorboard import TensorBoard
 
 __all__ = ["Observer", "resume", "train"]
 
@@ -91,8 +92,12 @@ def _run(run: RunFolder, manifest: Manifest, fabric: Fabric, observer: Observer)
     fabric.barrier()  # the folder is there
     chips, fit, validation = _prepare(run, embedder, manifest, observer)
     start = last_checkpoint(run.checkpoints)
+    curves = None
     if fabric.is_global_zero:
-        run.forget_after(start.epoch if start else 0)
+        done = start.epoch if start else 0
+        run.refuse_small_disk(_space(embedder, frozen=recipe.trunk == "frozen"))
+        run.forget_after(done)
+        curves = TensorBoard(run.path / "tensorboard", after=done)
 
     def on_epoch(epoch: Epoch) -> None:
         found = embed_all(epoch.learner.network, validation.samples, recipe.network.dimension)
@@ -104,10 +109,14 @@ def _run(run: RunFolder, manifest: Manifest, fabric: Fabric, observer: Observer)
                 tensors["running"] = torch.from_numpy(epoch.running.embeddings.copy())
             write_checkpoint(run.checkpoints, epoch.epoch, tensors, {"stage": epoch.stage})
             run.log(record)
+        if curves is not None:
+            curves.log(record)
         observer.epoch(record)
         fabric.barrier()
 
     run_stages(recipe, embedder, fit, fabric, start=start, on_epoch=on_epoch, on_step=observer.step)
+    if curves is not None:
+        curves.close()
     if fabric.is_global_zero:
         _finish(run, embedder, chips, fit, validation, observer)
     fabric.barrier()
@@ -204,6 +213,15 @@ def _divide(manifest: Manifest, read: NDArray[np.int64], recipe: Recipe) -> _Chi
     names, codes = np.unique(labels, return_inverse=True)
     held_out = hold_out(labels, groups, recipe.data.held_out, recipe.seed)
     return _Chips(codes.astype(np.int64), groups, ids, names.tolist(), held_out)
+
+
+def _space(embedder: Embedder, *, frozen: bool) -> int:
+    """Return about how many bytes a run writes: its checkpoints, each with a momentum, and the embedder."""
+    trained, whole = (
+        sum(tensor.nbytes for tensor in part.state_dict().values())
+        for part in (Network(embedder, frozen=frozen), embedder)
+    )
+    return int(AT_ONCE * 2 * trained + whole)
 
 
 def _check(manifest: Manifest, recipe: Recipe) -> None:

@@ -1,0 +1,68 @@
+"""What stage 2 with running statistics costs beside stage 1, and how long training waits for data."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from lookdown.chips.synthetic.world import World, make
+from lookdown.config import build
+from lookdown.training.recipe import Recipe
+from lookdown.training.training import train
+
+DEARER = 1.05  # a stage-2 epoch over a stage-1 epoch, at most
+WAITING = 0.10  # share of an epoch
+TURNS = 5
+
+
+def recipe(world: Path, **changes: Any) -> Recipe:
+    """Return the recipe of MAR20, for three epochs: stage 1, stage 2 with its first pass, and stage 2 as it goes on."""
+    values: dict[str, Any] = {
+        "data": {"manifest": str(world)},
+        "trunk": "finetune",
+        "device": "cpu",
+        "network": {"head": "linear"},
+        "augmentation": {"rotation": 180.0, "blur": 0.0, "noise": 0.0},
+        "stage1": {"epochs": 1, "learning_rate": 0.02},
+        "stage2": {"epochs": 2, "learning_rate": 0.005, "statistics": "running"},
+    }
+    return build(Recipe, values | changes)
+
+
+def turn(made: Recipe) -> list[dict[str, Any]]:
+    """Train, and return the records of the three epochs."""
+    with tempfile.TemporaryDirectory() as folder:
+        return train(made, Path(folder) / "run").history()
+
+
+def main() -> None:
+    """Print the table; the exit code is 1 if a target was missed."""
+    with tempfile.TemporaryDirectory() as folder:
+        make(World(kinds="ships", chips=40), Path(folder))
+        rows = {
+            "fine-tuned": [turn(recipe(Path(folder))) for _ in range(TURNS)],
+            "frozen trunk": [turn(recipe(Path(folder), trunk="frozen")) for _ in range(TURNS + 1)][1:],
+        }
+    print(f"Training\n{platform.machine()}, Python {platform.python_version()}, all cores\n")
+    print("| | stage 1, s an epoch | stage 2, s | stage 2 / stage 1 | waiting for data |\n|---|---|---|---|---|")
+    met = True
+    for name, turns in rows.items():
+        first, second = ([records[place]["seconds"] for records in turns] for place in (0, 2))
+        ratio = statistics.median(b / a for a, b in zip(first, second, strict=True))
+        waiting = statistics.median(record["waited"] / record["seconds"] for records in turns for record in records)
+        wanted = name == "fine-tuned"
+        met &= not wanted or (ratio <= DEARER and waiting < WAITING)
+        print(
+            f"| {name} | {statistics.median(first):.2f} | {statistics.median(second):.2f} | {ratio:.3f} "
+            f"| {waiting:.1%} |"
+        )
+    print(f"\ntargets, fine-tuned: at most {DEARER} and under {WAITING:.0%}: {'met' if met else 'MISSED'}")
+    sys.exit(not met)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Curves for TensorBoard, read back by TensorBoard itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.training.runs import recipe
+
+from lookdown.training import training
+from lookdown.training.tensorboard import TensorBoard
+
+
+def points(folder: Path, name: str) -> list[tuple[int, float]]:
+    loading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    read = loading.EventAccumulator(str(folder))
+    read.Reload()
+    return [(event.step, event.value) for event in read.Scalars(name)]
+
+
+def test_a_run_that_went_on_after_an_epoch_shows_each_epoch_once(tmp_path: Path) -> None:
+    for after, value in ((0, 1.0), (2, 2.0)):
+        curves = TensorBoard(tmp_path, after=after)
+        for epoch in range(after + 1, 5):
+            curves.log({"epoch": epoch, "loss": value})
+        curves.close()
+    assert points(tmp_path, "loss") == [(1, 1.0), (2, 1.0), (3, 2.0), (4, 2.0)]
+
+
+def test_a_run_leaves_its_curves(tmp_path: Path) -> None:
+    run = training.train(recipe(), tmp_path / "run")
+    for name in ("loss", "accuracy", "validation_map"):
+        assert [step for step, _ in points(run.path / "tensorboard", name)] == [1, 2, 3, 4]
+        written = [record[name] for record in run.history()]
+        assert [value for _, value in points(run.path / "tensorboard", name)] == pytest.approx(written)
+
+
+def test_without_tensorboard_nothing_is_written(tmp_path: Path) -> None:
+    program = f"""
+import sys
+sys.modules["tensorboard"] = None
+from pathlib import Path
+from lookdown.training.tensorboard import TensorBoard
+curves = TensorBoard(Path({str(tmp_path / "curves")!r}), after=0)
+curves.log({{"epoch": 1, "loss": 1.0}})
+curves.close()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+    assert not (tmp_path / "curves").exists()
