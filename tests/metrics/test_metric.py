@@ -108,7 +108,7 @@ def test_a_metric_fitted_to_clusters_answers_from_a_calibration_only(tmp_path: P
     for one in (metric, load_metric(tmp_path / "metric")):
         for method in ("auto", "analytic", "empirical"):
             with pytest.raises(NotCalibratedError, match="adapted by clusters, which say nothing of rates"):
-                one.threshold(0.01, method)  # type: ignore[arg-type]
+                one.threshold(0.01, method)
         with pytest.raises(NotCalibratedError, match="adapted by clusters, which say nothing of rates"):
             one.posterior(0.0, prior=0.1)
         one.calibrate(*WORLD.chips(20, 3, np.random.default_rng(1)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from lookdown.errors import InputError
 
 __all__ = [
     "Embeddings",
+    "PartialLabels",
     "as_embeddings",
     "as_flags",
     "as_labels",
@@ -25,6 +27,7 @@ __all__ = [
 ]
 
 Embeddings = NDArray[np.floating[Any]]
+PartialLabels = ArrayLike | Sequence[Any]  # None where a row has no label
 
 
 def as_embeddings(X: ArrayLike, *, name: str = "X", finite: bool = True) -> Embeddings:
@@ -83,7 +86,7 @@ def as_labels(y: ArrayLike | None, samples: int, *, name: str = "y") -> NDArray[
 
 
 def as_partial_labels(
-    y: ArrayLike | None, samples: int, *, name: str = "y"
+    y: PartialLabels | None, samples: int, *, name: str = "y"
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return a number for each label, and which rows have one; None, NaN and the integer -1 mark those that do not.
 

@@ -16,7 +16,15 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from lookdown import errors
 from lookdown.metrics.calibration import Calibration, measure
 from lookdown.metrics.estimate import Estimate, Method
-from lookdown.metrics.inputs import Embeddings, as_embeddings, as_flags, as_labels, as_number, as_partial_labels
+from lookdown.metrics.inputs import (
+    Embeddings,
+    PartialLabels,
+    as_embeddings,
+    as_flags,
+    as_labels,
+    as_number,
+    as_partial_labels,
+)
 from lookdown.metrics.pairwise import half_squared_distances, half_squares, paired_differences
 
 __all__ = ["Answer", "Hypothesis", "L2Metric", "Metric", "ScoreLaw"]
@@ -73,7 +81,7 @@ class Metric(BaseEstimator, ABC):
     def calibrate(
         self,
         X: ArrayLike,
-        y: ArrayLike | None = None,
+        y: PartialLabels | None = None,
         groups: ArrayLike | None = None,
         background: ArrayLike | None = None,
         *,
