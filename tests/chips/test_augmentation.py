@@ -134,7 +134,7 @@ def test_haze_never_darkens_below_the_blend_with_the_most_haze() -> None:
 
 def test_blur_equals_a_naive_gaussian_for_each_image() -> None:
     images, sigma = some_images(3, 2, 7, 9), torch.tensor([0.0, 0.6, 1.4])
-    found = blur(images, sigma)
+    found = blur(images, sigma, largest=1.4)
     radius = math.ceil(3 * 1.4)
     assert torch.equal(found[0], images[0])
     for i in (1, 2):
@@ -186,6 +186,16 @@ def test_switching_one_change_off_leaves_the_draws_of_the_others() -> None:
         assert torch.equal(with_it.get_state(), without.get_state())
     turned = only(rotation=180)(images, seeded())
     torch.testing.assert_close(only(rotation=180, brightness=1e-6)(images, seeded()), turned, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("change", [*CHANGES, "all"])
+def test_a_part_of_a_batch_is_changed_as_within_the_whole(change: str) -> None:
+    images = some_images(24, 3, 40, 40)
+    augmentation = Augmentation() if change == "all" else only(**{change: 0.5})
+    whole = augmentation(images, seeded())
+    for first, last in ((0, 1), (0, 9), (9, 24), (23, 24)):
+        part = augmentation(images[first:last], seeded(), first)
+        torch.testing.assert_close(part, whole[first:last], rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("bands", [1, 3, 4, 13])

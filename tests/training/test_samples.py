@@ -33,3 +33,13 @@ def test_chips_are_augmented_when_drawn_only() -> None:
     torch.testing.assert_close(first, again, rtol=0, atol=0)
     assert (first != other).any()
     assert (first[0] != first[1]).any()
+
+
+def test_parts_of_a_batch_are_augmented_as_the_whole_is() -> None:
+    """With blur and noise as well, so that two processes see the chips that one sees."""
+    images = np.random.default_rng(0).integers(0, 255, (8, 3, 32, 32), dtype=np.uint8)
+    samples = ChipSamples(images, Strengths())
+    indices = np.array([5, 1, 3, 3, 0, 7])
+    whole = samples.drawn(indices, 9)
+    assert torch.equal(whole[:4], samples.drawn(indices[:4], 9))
+    assert torch.equal(whole[4:], samples.drawn(indices[4:], 9, first=4))

@@ -47,7 +47,8 @@ class Augmentation(nn.Module):
 
     Images are (B, C, H, W) with any number of bands, uint8 or floats from 0 to 1, and come back as they came. The
     order is that of the light: the object and its pose, illumination, air, optics, sensor. An image's draws do not
-    depend on which changes are on, so two runs that differ in one strength differ in nothing else.
+    depend on which changes are on, so two runs that differ in one strength differ in nothing else. Nor do they depend
+    on the images after it: a part of a batch, from place `first` on, is changed as it would be within the whole.
     """
 
     def __init__(self, strengths: Strengths | None = None) -> None:
@@ -55,12 +56,14 @@ class Augmentation(nn.Module):
         self.strengths = strengths or Strengths()
 
     @torch.no_grad()
-    def forward(self, images: Tensor, generator: torch.Generator) -> Tensor:
+    def forward(self, images: Tensor, generator: torch.Generator, first: int = 0) -> Tensor:
         """Return changed images with the shape and dtype of `images`, which stay as they are."""
         strengths = self.strengths
         _refuse_unusable(images)
-        uniform = torch.rand(len(images), 11, generator=generator, device=generator.device).to(images.device)
-        noise_seed = int(torch.randint(1 << 62, (), generator=generator, device=generator.device))
+        # From a copy, before the rows: the same for every part of a batch, and noise moves no other draw.
+        noise_seed = int(torch.randint(1 << 62, (), generator=generator.clone_state(), device=generator.device))
+        rows = torch.rand(first + len(images), 11, generator=generator, device=generator.device)
+        uniform = rows[first:].to(images.device)
         if not len(images) or strengths == replace(Strengths.off(), haze_grey=strengths.haze_grey):
             return images
         x = _as_working_floats(images)
@@ -81,12 +84,9 @@ class Augmentation(nn.Module):
         if strengths.haze:
             x = haze(x, air.abs() * strengths.haze, strengths.haze_grey)
         if strengths.blur:
-            x = blur(x, optics.abs() * strengths.blur)
+            x = blur(x, optics.abs() * strengths.blur, largest=strengths.blur)
         if strengths.noise:
-            # Of its own seed: whether noise is drawn must not move the draws of the next batch.
-            source = torch.Generator(x.device).manual_seed(noise_seed)
-            drawn = torch.randn(x.shape, generator=source, dtype=x.dtype, device=x.device)
-            x = x + _per_image(sensor.abs() * strengths.noise) * drawn
+            x = x + _per_image(sensor.abs() * strengths.noise) * _noise(x, noise_seed + first)
         x = x.clamp(0, 1)  # only here: a sensor saturates, the light before it does not
         return (x * 255).round().to(torch.uint8) if images.dtype == torch.uint8 else x.to(images.dtype)
 
@@ -129,16 +129,25 @@ def haze(images: Tensor, amount: Tensor, grey: float) -> Tensor:
     return images + _per_image(amount) * (grey - images)
 
 
-def blur(images: Tensor, sigma: Tensor) -> Tensor:
-    """Blur each image with a Gaussian of its own standard deviation in pixels, cut at three of the largest."""
+def blur(images: Tensor, sigma: Tensor, *, largest: float) -> Tensor:
+    """Blur each image with a Gaussian of its own standard deviation in pixels, cut at three of the largest there is."""
     b, c, h, w = images.shape
-    radius = max(1, math.ceil(3 * float(sigma.max())))
+    radius = max(1, math.ceil(3 * largest))
     steps = torch.arange(-radius, radius + 1, dtype=images.dtype, device=images.device)
     kernels = (-((steps / sigma[:, None].clamp_min(1e-3)) ** 2) / 2).exp()  # 1e-3: a spike, which changes nothing
     kernels = (kernels / kernels.sum(1, keepdim=True)).repeat_interleave(c, 0)[:, None]
     padded = functional.pad(images, (radius,) * 4, mode="replicate").view(1, b * c, h + 2 * radius, w + 2 * radius)
     across = functional.conv2d(padded, kernels[:, :, None, :], groups=b * c)
     return functional.conv2d(across, kernels[:, :, :, None], groups=b * c).view(b, c, h, w)
+
+
+def _noise(images: Tensor, seed: int) -> Tensor:
+    """Return standard normal values, those of each image from a seed of its own, the next after that of the last."""
+    source = torch.Generator(images.device)
+    drawn = torch.empty(images.shape, dtype=images.dtype, device=images.device)
+    for place, values in enumerate(drawn):
+        values.normal_(generator=source.manual_seed(seed + place))
+    return drawn
 
 
 def _per_image(values: Tensor) -> Tensor:

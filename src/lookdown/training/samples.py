@@ -29,7 +29,7 @@ class Samples(Protocol):
         """Return chips as the network is trained on them, each in a random view.
 
         The chips are those of a batch from place `first` on: with the same seed, parts of a batch are drawn as the
-        whole would be, as far as views go by their place.
+        whole would be.
         """
 
     def plain(self) -> Iterator[tuple[Indices, Tensor]]:
@@ -70,9 +70,9 @@ class ChipSamples:
         return len(self.images)
 
     def drawn(self, indices: Indices, seed: int, first: int = 0) -> Tensor:
-        """Return augmented chips; each part of a batch has draws of its own."""
-        generator = torch.Generator().manual_seed(seed + first)
-        chips: Tensor = self.augment(torch.from_numpy(self.images[indices]), generator)
+        """Return augmented chips."""
+        generator = torch.Generator().manual_seed(seed)
+        chips: Tensor = self.augment(torch.from_numpy(self.images[indices]), generator, first)
         return chips
 
     def plain(self) -> Iterator[tuple[Indices, Tensor]]:
