@@ -41,6 +41,21 @@ def test_a_restored_learner_goes_on_with_the_same_bits(loss: str) -> None:
         torch.testing.assert_close(value, theirs[name], rtol=0, atol=0)
 
 
+@pytest.mark.filterwarnings("ignore:.*copying from a non-meta parameter")
+def test_what_is_restored_is_where_the_parameters_are() -> None:
+    made = recipe(stage2={"loss": "uce"})
+    first = Learner(made, embedder(), 4, 2)
+    step(first, 0)
+    elsewhere = Learner(made, embedder(), 4, 2, device="meta")  # as good as a GPU, for a place
+    elsewhere.restore(first.state(), stage=2)
+    momenta = [state["momentum_buffer"] for state in elsewhere.optimizer.state.values()]
+    assert len(momenta) == len(elsewhere.trained())
+    assert {tensor.device.type for tensor in (*momenta, *elsewhere.trained())} == {"meta"}
+    for parameter in elsewhere.trained():
+        parameter.grad = torch.zeros_like(parameter)
+    elsewhere.optimizer.step()
+
+
 def test_stage_2_takes_over_network_and_classifier_and_starts_its_own_momentum() -> None:
     first = Learner(recipe(), embedder(), 4, 1)
     step(first, 0)

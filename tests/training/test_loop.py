@@ -18,6 +18,7 @@ from lookdown.training.features import FrozenFeatures
 from lookdown.training.loop import Epoch, Step, TrainingSet, run_stages
 from lookdown.training.recipe import Recipe
 from lookdown.training.samples import FeatureSamples
+from lookdown.training.statistics import embed_all
 
 
 def clusters(width: int, *, classes: int = 8, copies: int = 12) -> TrainingSet:
@@ -66,6 +67,33 @@ def test_from_any_epoch_a_run_ends_with_the_same_bits(loss: str, statistics: str
         for name, value in whole[-1][1].items():
             torch.testing.assert_close(resumed[-1][1][name], value, rtol=0, atol=0, msg=f"{name} from epoch {epoch}")
         assert record["epoch"] == epoch
+
+
+@pytest.mark.parametrize(
+    ("loss", "statistics", "passes"), [("glrt", "exact", 3), ("glrt", "running", 1), ("triplet", "exact", 0)]
+)
+def test_passes_over_the_training_set_are_made_for_statistics_only(
+    loss: str, statistics: str, passes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[object] = []
+
+    def counted(*arguments: Any) -> Any:
+        made.append(arguments)
+        return embed_all(*arguments)
+
+    monkeypatch.setattr("lookdown.training.loop.embed_all", counted)
+    run(recipe(stage1={"epochs": 1}, stage2={"epochs": 3, "loss": loss, "statistics": statistics}))
+    assert len(made) == passes
+
+
+def test_a_mixture_with_running_statistics_goes_on_to_the_same_bits() -> None:
+    made = recipe(stage1={"epochs": 1}, stage2={"epochs": 3, "statistics": "running"}, metric={"kind": "mixture"})
+    whole = run(made)
+    for epoch in (2, 3):
+        _, state, stage = whole[epoch - 1]
+        resumed = run(made, start=Checkpoint(epoch, state, {"stage": stage}))
+        for name, value in whole[-1][1].items():
+            torch.testing.assert_close(resumed[-1][1][name], value, rtol=0, atol=0, msg=f"{name} from epoch {epoch}")
 
 
 def test_one_seed_one_result_and_another_seed_another() -> None:

@@ -36,6 +36,30 @@ def test_a_pass_learns_nothing_and_leaves_the_mode() -> None:
         torch.testing.assert_close(value, before[name], rtol=0, atol=0)
 
 
+class Narrow(torch.Tensor):
+    """A tensor on a device without float64, such as Apple's."""
+
+    def double(self) -> torch.Tensor:
+        raise TypeError("this device has no float64")
+
+    def cpu(self) -> torch.Tensor:  # type: ignore[override]
+        return self.as_subclass(torch.Tensor)
+
+
+def test_a_device_without_float64_will_do() -> None:
+    class Elsewhere(nn.Linear):
+        def forward(self, input: torch.Tensor) -> torch.Tensor:
+            return super().forward(input).as_subclass(Narrow)
+
+    features = EMBEDDINGS.astype(np.float32)[None]
+    samples = FeatureSamples(FrozenFeatures(features, np.arange(120), {}), np.arange(120))
+    network = Elsewhere(5, 3)
+    found = embed_all(network, samples, 3)
+    running = RunningEmbeddings(np.zeros((120, 3)))
+    running.update(np.arange(120), network(torch.from_numpy(features[0])))
+    np.testing.assert_allclose(running.embeddings, found, rtol=1e-6)
+
+
 def test_running_embeddings_count_each_chip_once_by_its_last() -> None:
     running = RunningEmbeddings(np.zeros((4, 2)))
     running.update(np.array([1, 3]), torch.ones(2, 2))

@@ -14,15 +14,16 @@ class WholeBatchNorm(nn.BatchNorm1d):
     """`BatchNorm1d` whose mean and variance are those of all processes; torch's own is for GPUs only."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalise a part of the batch by the whole of it."""
+        """Normalise a part of the batch by the whole of it, in float32 as torch does for half precision too."""
         if not self.training:
             return super().forward(input)
-        count = len(input) * torch.distributed.get_world_size()
-        mean = all_reduce(input.sum(dim=0)) / count  # type: ignore[no-untyped-call]
-        variance = all_reduce((input - mean).square().sum(dim=0)) / count  # type: ignore[no-untyped-call]
+        x = input.float()
+        count = len(x) * torch.distributed.get_world_size()
+        mean = all_reduce(x.sum(dim=0)) / count  # type: ignore[no-untyped-call]
+        variance = all_reduce((x - mean).square().sum(dim=0)) / count  # type: ignore[no-untyped-call]
         self._remember(mean.detach(), variance.detach() * count / max(count - 1, 1))
-        normal: Tensor = (input - mean) * torch.rsqrt(variance + self.eps)
-        return normal * self.weight + self.bias
+        normal: Tensor = (x - mean) * torch.rsqrt(variance + self.eps)
+        return (normal * self.weight + self.bias).to(input.dtype)
 
     def _remember(self, mean: Tensor, variance: Tensor) -> None:
         assert self.running_mean is not None

@@ -33,18 +33,23 @@ class Network(nn.Module):
 
 
 class Learner:
-    """The network, its losses and the optimizer of one stage."""
+    """The network, its losses and the optimizer of one stage, all on one device from the start.
 
-    def __init__(self, recipe: Recipe, embedder: Embedder, classes: int, stage: Stage) -> None:
+    So what is restored, the momentum too, is put where the parameters are.
+    """
+
+    def __init__(
+        self, recipe: Recipe, embedder: Embedder, classes: int, stage: Stage, device: torch.device | str = "cpu"
+    ) -> None:
         dimension = recipe.network.dimension
         self.recipe, self.stage = recipe, stage
-        self.network = Network(embedder, frozen=recipe.trunk == "frozen")
-        self.identity = IdentityLoss(classes, dimension, seed=recipe.seed)
+        self.network = Network(embedder, frozen=recipe.trunk == "frozen").to(device)
+        self.identity = IdentityLoss(classes, dimension, seed=recipe.seed).to(device)
         self.metric_loss: Loss | None = None
         if stage == 2:
             self.metric_loss = make_loss(
                 recipe.stage2.loss, recipe.stage2.options, classes=classes, dimension=dimension, seed=recipe.seed
-            )
+            ).to(device)
         settings = recipe.stage1 if stage == 1 else recipe.stage2
         self.optimizer = torch.optim.SGD(
             [parameter for _, parameter in self._parameters()],

@@ -14,7 +14,8 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lookdown.errors import LowRankWarning, TrainingError
+from lookdown.errors import CollapsedComponentWarning, LowRankWarning, TrainingError
+from lookdown.losses import Loss
 from lookdown.networks import Embedder
 from lookdown.training.batch_norm import over_all_processes
 from lookdown.training.batches import ClassBatches
@@ -95,7 +96,7 @@ def run_stages(
     for stage, first, last in stages:
         if done >= last:
             continue
-        learner = Learner(recipe, embedder, classes, stage)
+        learner = Learner(recipe, embedder, classes, stage, fabric.device)
         if tensors is not None:
             learner.restore(tensors, stage=before)
         running = None
@@ -104,13 +105,10 @@ def run_stages(
         if fabric.world_size > 1:
             over_all_processes(learner.network)
         network = fabric.setup_module(learner.network)
-        learner.identity.to(fabric.device)
-        if learner.metric_loss is not None:
-            learner.metric_loss.to(fabric.device)
         for epoch in range(max(done, first), last):
             begin = time.perf_counter()
-            if learner.metric_loss is not None:
-                running = _estimate(recipe, learner, network, chips, running)
+            if learner.metric_loss is not None and learner.metric_loss.needs_metric:
+                running = _estimate(recipe, learner.metric_loss, network, chips, running)
             sums = _one_epoch(
                 recipe, learner, network, fabric, batches, chips, epoch, running, on_step, first=first, last=last
             )
@@ -120,18 +118,17 @@ def run_stages(
 
 
 def _estimate(
-    recipe: Recipe, learner: Learner, network: Any, chips: TrainingSet, running: RunningEmbeddings | None
+    recipe: Recipe, loss: Loss, network: Any, chips: TrainingSet, running: RunningEmbeddings | None
 ) -> RunningEmbeddings | None:
     """Give the loss the statistics of the whole training set, and return what the epoch is to keep up to date."""
-    assert learner.metric_loss is not None
     if recipe.stage2.statistics == "running" and running is not None:
         embeddings = running.embeddings
     else:
         embeddings = embed_all(network, chips.samples, recipe.network.dimension)
-    if learner.metric_loss.needs_metric:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LowRankWarning)  # of a network in the making; that of the last one is told
-            learner.metric_loss.set_metric(fit_metric(recipe.metric, embeddings, chips.labels, recipe.seed))
+    with warnings.catch_warnings():
+        for kind in (LowRankWarning, CollapsedComponentWarning):
+            warnings.simplefilter("ignore", kind)  # of a network in the making; those of the last one are told
+        loss.set_metric(fit_metric(recipe.metric, embeddings, chips.labels, recipe.seed))
     return RunningEmbeddings(embeddings) if recipe.stage2.statistics == "running" else None
 
 

@@ -78,7 +78,8 @@ class Stage2:
     loss: str = "glrt"
     options: Mapping[str, Any] = field(default_factory=dict)  # of the loss
     alpha: float = 1.0
-    # exact: one pass over the training set before each epoch; running: the last embedding of each chip in the epoch
+    # exact: one pass over the training set before each epoch; running: one before the first, then the last embedding
+    # that training has made of each chip. Without a loss that needs statistics, none
     statistics: Literal["exact", "running"] = "exact"
 
 

@@ -33,7 +33,7 @@ def embed_all(network: nn.Module, samples: Samples, dimension: int) -> Array:
     network.eval()
     with torch.inference_mode():
         for indices, inputs in samples.plain():
-            found[indices] = network(inputs.to(device)).double().cpu().numpy()
+            found[indices] = network(inputs.to(device)).cpu().double().numpy()  # Apple's GPUs have no float64
     network.train(training)
     return found
 
@@ -46,4 +46,4 @@ class RunningEmbeddings:
 
     def update(self, indices: NDArray[np.int64], embeddings: Tensor) -> None:
         """Remember a batch."""
-        self.embeddings[indices] = embeddings.detach().double().cpu().numpy()
+        self.embeddings[indices] = embeddings.detach().cpu().double().numpy()
