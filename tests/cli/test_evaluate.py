@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
-from tests.training.runs import recipe
+from tests.training.runs import recipe, world
 from typer.testing import CliRunner
 
+from lookdown.chips.manifest import Manifest
 from lookdown.cli import app
 from lookdown.errors import OutputError
 from lookdown.evaluation import Evaluation
@@ -24,6 +26,25 @@ def test_figures_as_tables_and_as_data(tmp_path: Path) -> None:
     assert found["metric"] == "euclidean"
     stored = Evaluation.from_json(json.dumps(found["evaluation"]))
     assert 0 < stored.mean_average_precision < 1
+    assert found["unreadable"] == {"queries": 0, "gallery": 0, "first": None}
+
+
+def test_chips_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    training.train(recipe(stage2={"epochs": 0}), tmp_path / "run")
+    shutil.copytree(world(), tmp_path / "world", ignore=shutil.ignore_patterns("features"))
+    bad = Manifest.read(tmp_path / "world").with_role("gallery").paths[0]
+    bad.write_bytes(b"no picture")
+    command = ["evaluate", str(tmp_path / "run"), "--data", str(tmp_path / "world"), "--metric", "cosine"]
+    sentence = "0 queries and 1 chips of the gallery could not be read and are left out, the first:"
+    shown = CliRunner().invoke(app, command)
+    assert sentence in shown.stderr
+    assert bad.name in shown.stderr
+    assert sentence not in shown.stdout
+    as_data = CliRunner().invoke(app, [*command, "--json"])
+    assert sentence in as_data.stderr
+    unreadable = json.loads(as_data.stdout)["unreadable"]
+    assert (unreadable["queries"], unreadable["gallery"]) == (0, 1)
+    assert bad.name in unreadable["first"]
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:

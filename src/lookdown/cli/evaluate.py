@@ -18,6 +18,7 @@ def evaluate(
 ) -> None:
     """Search the gallery for every query, and score the rankings."""
     import json
+    from dataclasses import asdict
 
     from rich.console import Console
     from rich.progress import Progress
@@ -33,11 +34,14 @@ def evaluate(
             data,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
-    for name, evaluation in found.items():
+    if found.unreadable.first:
+        typer.echo(str(found.unreadable), err=True)
+    for name, evaluation in found.evaluations.items():
         if as_json:
-            typer.echo(json.dumps({"metric": name, "evaluation": json.loads(evaluation.to_json())}))
+            content = {"evaluation": json.loads(evaluation.to_json()), "unreadable": asdict(found.unreadable)}
+            typer.echo(json.dumps({"metric": name, **content}))
         else:
             typer.echo(f"{name}\n{evaluation.table()}\n")
-    if not as_json and len(found) == 2:
-        gain = found["glrt"].difference(found["cosine"])
+    if not as_json and metric is None:
+        gain = found.evaluations["glrt"].difference(found.evaluations["cosine"])
         typer.echo(f"glrt - cosine: {gain:+.4f} mAP, 95 % from {gain.low:+.4f} to {gain.high:+.4f}")

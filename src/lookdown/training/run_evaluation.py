@@ -3,21 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from lookdown.chips.manifest import Manifest
-from lookdown.errors import InputError, OutputError
+from lookdown.errors import ImageError, InputError, OutputError
 from lookdown.evaluation import Evaluation, evaluate
 from lookdown.metrics import Cosine, Euclidean, Metric, load_metric
-from lookdown.networks import Embedder
+from lookdown.networks import EmbeddedChips, Embedder
+from lookdown.training.devices import nearest_device
 from lookdown.training.run_folder import RunFolder
 
-__all__ = ["MetricName", "evaluate_run"]
+__all__ = ["MetricName", "RunEvaluation", "Unreadable", "evaluate_run"]
 
 MetricName = Literal["glrt", "cosine", "euclidean"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Chips that could not be read, and are therefore in no figure."""
+
+    queries: int
+    gallery: int
+    first: str | None  # file and reason, if there is any
+
+    def __str__(self) -> str:
+        return (
+            f"{self.queries} queries and {self.gallery} chips of the gallery could not be read and are left out, the "
+            f"first: {self.first}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvaluation:
+    """How well each metric searched, and what was left out."""
+
+    evaluations: dict[str, Evaluation]  # by the name of the metric
+    unreadable: Unreadable
 
 
 def evaluate_run(
@@ -26,12 +51,16 @@ def evaluate_run(
     data: Path | None = None,
     *,
     progress: Callable[[int, int], None] | None = None,
-) -> dict[str, Evaluation]:
-    """Embed queries and gallery once, and search by each metric; `data` is another manifest than the run's own."""
+) -> RunEvaluation:
+    """Embed queries and gallery once, and search by each metric; `data` is another manifest than the run's own.
+
+    The chips are embedded on the device of the recipe, or on the CPU where that is not there.
+    """
     run = RunFolder.open(path)
     if not run.finished:
         raise OutputError(f"{path} is not finished; go on with `lookdown train --resume {path}`")
-    embedder, trained = Embedder.load(path / "embedder"), load_metric(path / "metric")
+    embedder = Embedder.load(path / "embedder").to(nearest_device(run.recipe.device))
+    trained = load_metric(path / "metric")
     manifest = Manifest.read(data or run.recipe.data.manifest)
     asked, searched = manifest.with_role("query"), manifest.with_role("gallery")
     if not len(asked) or not len(searched):
@@ -39,12 +68,13 @@ def evaluate_run(
     total = len(asked) + len(searched)
     queries = embedder.embed_chips(asked, progress=_from(progress, 0, total))
     gallery = embedder.embed_chips(searched, progress=_from(progress, len(asked), total))
+    unreadable = _unreadable(queries, gallery)
     made: dict[str, Metric] = {
         "glrt": trained,
         "cosine": Cosine().fit(gallery.embeddings),
         "euclidean": Euclidean().fit(gallery.embeddings),
     }
-    return {
+    evaluations: dict[str, Evaluation] = {
         name: evaluate(
             made[name],
             queries.embeddings,
@@ -56,6 +86,16 @@ def evaluate_run(
         )
         for name in metrics
     }
+    return RunEvaluation(evaluations, unreadable)
+
+
+def _unreadable(queries: EmbeddedChips, gallery: EmbeddedChips) -> Unreadable:
+    """Count what could not be read; where nothing could, there is nothing to evaluate."""
+    reasons = (*queries.skipped.values(), *gallery.skipped.values())
+    found = Unreadable(len(queries.skipped), len(gallery.skipped), next(iter(reasons), None))
+    if not len(queries.indices) or not len(gallery.indices):
+        raise ImageError(f"{found}; no query or no gallery remains, so prepare the data again")
+    return found
 
 
 def _from(progress: Callable[[int, int], None] | None, before: int, total: int) -> Callable[[int, int], None] | None:

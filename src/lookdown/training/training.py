@@ -20,6 +20,7 @@ from lookdown.evaluation import Evaluation, evaluate
 from lookdown.metrics import Cosine, Metric
 from lookdown.networks import Embedder
 from lookdown.training.checkpoints import AT_ONCE, last_checkpoint, write_checkpoint
+from lookdown.training.devices import refuse_missing_device
 from lookdown.training.features import frozen_features
 from lookdown.training.held_out import hold_out
 from lookdown.training.learner import Network
@@ -233,6 +234,7 @@ def _check(manifest: Manifest, recipe: Recipe) -> None:
 
 def _fabric(recipe: Recipe) -> Fabric:
     """Return what knows of device, precision and processes: as many of these as `torchrun` has started, else one."""
+    refuse_missing_device(recipe.device)
     here, everywhere = (int(os.environ.get(name, "1")) for name in ("LOCAL_WORLD_SIZE", "WORLD_SIZE"))
     fabric = Fabric(
         accelerator=recipe.device,
