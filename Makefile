@@ -33,7 +33,7 @@ bench: $(VENV)/.every-extra  ## side-by-side measurements; each prints a table o
 
 demo: $(VENV)/.every-extra  ## draw the synthetic world, train, and compare cosine with the likelihood ratio
 	$(BIN)/lookdown prepare synthetic -o demo/world
-	test -d demo/run || $(BIN)/lookdown train recipes/synthetic.toml -o demo/run
+	test -f demo/run/run.json || $(BIN)/lookdown train recipes/synthetic.toml -o demo/run
 	$(BIN)/lookdown train --resume demo/run
 	$(BIN)/lookdown evaluate demo/run
 

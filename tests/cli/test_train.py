@@ -38,6 +38,8 @@ def test_from_a_recipe_to_a_run(tmp_path: Path) -> None:
         (["train", "quick.toml", "-o", "run", "--set", "stage2.epoch=1"], "did you mean stage2.epochs"),
         (["train", "missing.toml", "-o", "run"], "missing.toml"),
         (["train", "--resume", "nowhere"], "is no run of `lookdown train`"),
+        (["train", "quick.toml", "-o", "run", "--set", "stage2.loss=tripet"], "did you mean triplet"),
+        (["train", "quick.toml", "--resume", "run"], "give a recipe and a folder"),
     ],
 )
 def test_errors_are_sentences(

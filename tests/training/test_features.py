@@ -422,7 +422,7 @@ def test_a_full_disk_is_one_sentence_and_what_is_whole_is_kept(tmp_path: Path) -
     assert first == second
     kind, message = json.loads(first)
     assert kind == "OutputError"
-    assert "cannot be written: File too large; free the disk or name another folder" in message
+    assert "cannot be written: File too large; free the disk, or copy the data to where you may write" in message
     assert ends == ["[1, 1, 0]", "0"]
     assert_same_files(tmp_path, "whole", "full")
 

@@ -28,5 +28,18 @@ def test_whole_groups_are_kept_back_and_every_class_stays(seed: int, groups: int
 
 
 def test_one_place_cannot_be_divided() -> None:
-    with pytest.raises(InputError, match="of the 1 training places can be kept back"):
+    with pytest.raises(InputError, match="of 1 training places, 20 % cannot be kept back"):
         hold_out(["a", "b"] * 5, ["here"] * 10, 0.2, 0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_kept_back_must_have_pairs_of_both_kinds(seed: int) -> None:
+    """Of two chips there is one pair, so that either nothing can be found or nothing mistaken for it."""
+    labels, places = [f"class {row % 10}" for row in range(40)], [f"place {row}" for row in range(40)]
+    with pytest.raises(InputError, match=r"two classes in them, one of which has two chips; .* or raise data.held_out"):
+        hold_out(labels, places, 0.05, seed)
+
+
+def test_a_single_class_has_a_sentence_of_its_own() -> None:
+    with pytest.raises(InputError, match="all 10 training chips are of one class, ship; "):
+        hold_out(["ship"] * 10, [f"place {row}" for row in range(10)], 0.5, 0)

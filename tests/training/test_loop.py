@@ -15,10 +15,11 @@ from lookdown.losses import LOSSES
 from lookdown.networks import Embedder
 from lookdown.training.checkpoints import Checkpoint
 from lookdown.training.features import FrozenFeatures
-from lookdown.training.loop import Epoch, Step, TrainingSet, run_stages
+from lookdown.training.loop import Epoch, Step, run_stages
 from lookdown.training.recipe import Recipe
 from lookdown.training.samples import FeatureSamples
 from lookdown.training.statistics import embed_all
+from lookdown.training.training_data import TrainingSet
 
 
 def clusters(width: int, *, classes: int = 8, copies: int = 12) -> TrainingSet:

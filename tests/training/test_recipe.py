@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.training.runs import recipe
@@ -23,9 +24,18 @@ RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
         ({"data": {"held_out": 1.0}}, "held_out must lie between 0 and 1"),
         ({"optimizer": {"momentum": 1.0}}, "momentum"),
         ({"stage2": {"lerning_rate": 0.1}}, "did you mean stage2.learning_rate"),
+        ({"stage2": {"loss": "tripet"}}, "stage2: there is no loss 'tripet'; did you mean triplet"),
+        ({"stage2": {"loss": "triplet", "options": {"margn": 1.0}}}, "has no option 'margn'; did you mean margin"),
+        ({"stage2": {"loss": "glrt", "options": {"temperature": -1.0}}}, "stage2: temperature"),
+        ({"network": {"dimension": 1}}, "network: dimension must be at least 2"),
+        ({"metric": {"shrinkage": 1.5}}, "metric: shrinkage must be a number from 0 to 1, got 1.5"),
+        ({"views": 3}, "views must be 1 or 4 or 8, found 3"),
+        ({"batches": {"samples": 1}}, "batches: classes and samples must be at least 2"),
+        ({"batches": {"classes": 1}}, "batches: classes and samples must be at least 2"),
+        ({"seed": -1}, "seed must be 0 or more"),
     ],
 )
-def test_impossible_recipes_are_refused(changes: dict[str, dict[str, float]], message: str) -> None:
+def test_impossible_recipes_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(LookdownError, match=message):
         recipe(**changes)
 
@@ -33,6 +43,16 @@ def test_impossible_recipes_are_refused(changes: dict[str, dict[str, float]], me
 def test_the_defaults_are_a_frozen_trunk_and_the_glrt_loss() -> None:
     made = recipe()
     assert (made.trunk, made.stage2.loss, made.stage2.statistics) == ("frozen", "glrt", "exact")
+
+
+def test_anchored_paths_hold_in_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = recipe(data={"manifest": "world"}, network={"weights": "some/trunk.safetensors"}).anchored()
+    assert made.data.manifest == tmp_path / "world"
+    assert made.network.weights == str(tmp_path / "some" / "trunk.safetensors")
+    assert made.anchored() == made
+    for weights in ("auto", "wheel", "hub", "none"):
+        assert recipe(network={"weights": weights}).anchored().network.weights == weights
 
 
 @pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.stem)

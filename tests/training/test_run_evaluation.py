@@ -79,7 +79,7 @@ def test_chips_are_embedded_on_the_device_of_the_recipe_where_it_is_there(
 
 
 def test_what_is_not_ready_is_refused(tmp_path: Path) -> None:
-    RunFolder.create(tmp_path / "begun", recipe(), "data")
+    RunFolder.create(tmp_path / "begun", recipe(), "data", "trunk")
     with pytest.raises(OutputError, match="is not finished; go on with"):
         evaluate_run(tmp_path / "begun")
     run = training.train(recipe(stage2={"epochs": 0}), tmp_path / "run")

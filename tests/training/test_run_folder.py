@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,17 +14,69 @@ from lookdown.training.run_folder import RunFolder, data_fingerprint
 
 
 def test_it_comes_back_as_it_was_begun(tmp_path: Path) -> None:
-    made = RunFolder.create(tmp_path / "run", recipe(), "data")
+    made = RunFolder.create(tmp_path / "run", recipe(), "data", "trunk")
     assert RunFolder.open(tmp_path / "run") == made
     assert not made.finished
     with pytest.raises(OutputError, match=r"is there already; .*--resume"):
-        RunFolder.create(tmp_path / "run", recipe(), "data")
+        RunFolder.create(tmp_path / "run", recipe(), "data", "trunk")
     with pytest.raises(OutputError, match="is no run of `lookdown train`"):
         RunFolder.open(tmp_path)
 
 
+class KilledError(BaseException):
+    """Stands for a kill."""
+
+
+@pytest.mark.parametrize("renamed", [0, 1])
+def test_one_killed_while_it_began_can_begin_again(
+    renamed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename, left = Path.rename, renamed
+
+    def until_killed(file: Path, target: Path) -> Path:
+        nonlocal left
+        if not left:
+            raise KilledError
+        left -= 1
+        return rename(file, target)
+
+    monkeypatch.setattr(Path, "rename", until_killed)
+    with pytest.raises(KilledError):
+        RunFolder.create(tmp_path / "run", recipe(), "data", "trunk")
+    monkeypatch.undo()
+    assert any((tmp_path / "run").iterdir())
+    made = RunFolder.create(tmp_path / "run", recipe(seed=3), "data", "trunk")
+    assert RunFolder.open(tmp_path / "run") == made
+    assert sorted(file.name for file in (tmp_path / "run").iterdir()) == ["recipe.toml", "run.json"]
+
+
+def test_what_is_somebody_elses_is_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "recipe.toml").write_text("seed = 3")
+    (tmp_path / "file").write_text("")
+    for name in ("own", "file"):
+        with pytest.raises(OutputError, match="is there already"):
+            RunFolder.create(tmp_path / name, recipe(), "data", "trunk")
+    assert (tmp_path / "own" / "recipe.toml").read_text() == "seed = 3"
+
+
+def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "run", recipe(), "data", "trunk")
+    (run.path / "metrics.jsonl").mkdir()
+    (run.path / "metrics.jsonl" / "something").write_text("")
+    (run.path / "validation.json").mkdir()
+    writes: list[Callable[[], None]] = [
+        lambda: run.log({"epoch": 1}),
+        lambda: run.forget_after(0),
+        lambda: run.write("validation.json", "{}"),
+    ]
+    for write in writes:
+        with pytest.raises(OutputError, match=r"cannot be written: .*; free the disk, then `lookdown train --resume"):
+            write()
+
+
 def test_what_was_logged_after_a_checkpoint_is_forgotten(tmp_path: Path) -> None:
-    run = RunFolder.create(tmp_path / "run", recipe(), "data")
+    run = RunFolder.create(tmp_path / "run", recipe(), "data", "trunk")
     for epoch in (1, 2, 3):
         run.log({"epoch": epoch, "loss": 0.5})
     with (run.path / "metrics.jsonl").open("a") as lines:

@@ -15,18 +15,44 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from lightning_fabric import Fabric
+from safetensors.torch import save_file
 from tests.training.runs import recipe, world
 
 from lookdown.chips.manifest import Manifest
-from lookdown.errors import InputError, OutputError
+from lookdown.errors import InputError, LookdownError, OutputError
 from lookdown.metrics import load_metric
 from lookdown.networks import Embedder
+from lookdown.networks.torchvision_guard import timm
 from lookdown.training import training
 from lookdown.training.recipe import Recipe
+from lookdown.training.run_evaluation import evaluate_run
 
 FILES = ("embedder/embedder.safetensors", "metric/metric.safetensors", "recipe.toml")
 LONG = {"stage1": {"epochs": 6}, "stage2": {"epochs": 6}}
 FINETUNED = {"trunk": "finetune", "stage1": {"epochs": 1}, "stage2": {"epochs": 1}}
+
+
+class StopError(Exception):
+    """Stands for a run that is stopped."""
+
+
+def stop_after(epoch: int) -> training.Observer:
+    """Return an observer that stops a run when an epoch is done."""
+
+    def stop(record: dict[str, float | int]) -> None:
+        if record["epoch"] == epoch:
+            raise StopError
+
+    return training.Observer(epoch=stop)
+
+
+def stopped(made: Recipe, path: Path, epoch: int = 1) -> Path:
+    """Begin a run, and leave it when an epoch is done."""
+    with pytest.raises(StopError):
+        training.train(made, path, stop_after(epoch))
+    return path
 
 
 def contents(run: Path) -> dict[str, bytes]:
@@ -58,15 +84,76 @@ def test_the_same_recipe_gives_the_same_bits_and_another_seed_others(tmp_path: P
     assert contents(first)["embedder/embedder.safetensors"] != contents(other)["embedder/embedder.safetensors"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "epochs"),
+    [
+        ({"trunk": "finetune", "stage1": {"epochs": 2}, "stage2": {"epochs": 1}}, (1, 2)),
+        # A mixture asks for embeddings that tell classes apart already.
+        ({"metric": {"kind": "mixture"}, "stage1": {"epochs": 8}, "stage2": {"statistics": "running"}}, (8, 9)),
+    ],
+    ids=["fine-tuned", "mixture, running"],
+)
+def test_stopped_after_an_epoch_it_goes_on_to_the_same_bits(
+    changes: dict[str, object], epochs: tuple[int, ...], tmp_path: Path
+) -> None:
+    made = recipe(**changes)
+    whole = training.train(made, tmp_path / "whole")
+    for epoch in epochs:
+        path = stopped(made, tmp_path / f"stopped {epoch}", epoch)
+        assert contents(training.resume(path).path) == contents(whole.path)
+
+
+def test_a_run_can_be_moved_on_and_used_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(world(), tmp_path / "world")
+    trunk = timm.create_model("mobilenetv2_035").state_dict()
+    save_file(trunk, tmp_path / "trunk.safetensors")
+    monkeypatch.chdir(tmp_path)
+    made = recipe(data={"manifest": "world"}, network={"weights": "trunk.safetensors"})
+    stopped(made, Path("run"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert training.resume(Path("../run")).finished
+    assert evaluate_run(Path("../run")).evaluations
+
+
+def test_another_trunk_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "trunk.safetensors"
+    trunk = timm.create_model("mobilenetv2_035").state_dict()
+    save_file(trunk, file)
+    path = stopped(recipe(network={"weights": str(file)}), tmp_path / "run")
+    save_file({**trunk, "conv_stem.weight": trunk["conv_stem.weight"] + 1}, file)
+    with pytest.raises(
+        OutputError, match=r"the trunk is not what .*run was begun with: .*trunk.safetensors gives other"
+    ):
+        training.resume(path)
+    save_file(trunk, file)
+    assert training.resume(path).finished
+
+
+def test_killed_while_the_embedder_is_replaced_it_goes_on(tmp_path: Path) -> None:
+    run = training.train(recipe(), tmp_path / "run")
+    before = contents(run.path)
+    shutil.rmtree(run.path / "metric")
+    (run.path / "embedder").rename(run.path / ".embedder.old")
+    assert contents(training.resume(run.path).path) == before
+
+
+def test_a_frozen_trunk_sees_the_chips_where_training_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def frozen_features(embedder: Embedder, *_: object, **__: object) -> None:
+        raise StopError(embedder.mean.device.type, next(embedder.trunk.parameters()).device.type)
+
+    monkeypatch.setattr("lookdown.training.training_data.frozen_features", frozen_features)
+    monkeypatch.setattr(Fabric, "device", torch.device("meta"))
+    with pytest.raises(StopError, match=r"'meta', 'meta'"):
+        training.train(recipe(), tmp_path / "run")
+
+
 def work(made: Recipe, path: Path) -> None:
     """Train or go on, as a process of its own that may be killed."""
-    import torch
-
     torch.set_num_threads(1)
     if (path / "run.json").is_file():
         training.resume(path)
     else:
-        shutil.rmtree(path, ignore_errors=True)
         training.train(made, path)
 
 
@@ -117,7 +204,7 @@ def test_a_finished_run_is_left_alone_and_other_data_are_refused(tmp_path: Path)
     shutil.rmtree(run.path / "metric")
     chip = Manifest.read(data).with_role("train").paths[0]
     chip.write_bytes(chip.read_bytes() + b"\0")
-    with pytest.raises(OutputError, match=r"is not what .* was begun with"):
+    with pytest.raises(OutputError, match=r"is not what .* was begun with: .* or the times of files have changed"):
         training.resume(run.path)
     with pytest.raises(OutputError, match="--resume"):
         training.train(made, run.path)
@@ -135,6 +222,28 @@ def test_what_cannot_be_trained_on_is_said_before_anything_is_written(tmp_path: 
     Manifest(unnamed, manifest.root).write(tmp_path / "unnamed.parquet")
     with pytest.raises(InputError, match="without a class"):
         training.train(recipe(data={"manifest": str(tmp_path / "unnamed.parquet")}), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"network": {"backbone": "resnet5000"}}, "backbone 'resnet5000' is not known to timm"),
+        ({"network": {"weights": "missing.safetensors"}}, "missing.safetensors is not there"),
+        ({"network": {"size": 4}}, "size must be a whole number from 8"),
+        ({"data": {"held_out": 0.001}}, "cannot be kept back"),
+        pytest.param(
+            {"device": "cuda"},
+            'device = "cuda" is not to be had on this machine',
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU"),
+        ),
+    ],
+)
+def test_a_recipe_that_cannot_be_used_leaves_no_folder(
+    changes: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(LookdownError, match=message):
+        training.train(recipe(**changes), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

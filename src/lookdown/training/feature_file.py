@@ -124,7 +124,7 @@ class FeatureFile:
         if missing > (free := shutil.disk_usage(self.folder).free):
             raise OutputError(
                 f"{self.folder} has {free / 1e6:.1f} MB free and the features need {missing / 1e6:.1f} MB more; free "
-                "the disk or name another folder"
+                "the disk, or copy the data to a larger one, since features lie beside them"
             )
 
     def _read(self) -> None:
@@ -156,8 +156,8 @@ class FeatureFile:
             yield
         except OSError as error:
             raise OutputError(
-                f"{self.folder} cannot be written: {error.strerror or error}; free the disk or name another folder, "
-                "then start again: what is whole is kept"
+                f"{self.folder} cannot be written: {error.strerror or error}; free the disk, or copy the data to where "
+                "you may write, since features lie beside them; then start again: what is whole is kept"
             ) from error
 
 

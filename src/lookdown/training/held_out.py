@@ -17,8 +17,12 @@ def hold_out(labels: Sequence[str], groups: Sequence[str], share: float, seed: i
     """Return which chips are kept back: about `share` of them, in whole groups.
 
     No class is left with fewer than two chips to train on. Groups are taken in a seeded order, so the same chips are
-    kept back whatever else changes.
+    kept back whatever else changes. What is kept back has pairs of the same and of different classes.
     """
+    if len(set(labels)) < 2:
+        raise InputError(
+            f"all {len(labels)} training chips are of one class, {labels[0]}; a metric needs two or more to tell apart"
+        )
     members: dict[str, list[int]] = defaultdict(list)
     for row, group in enumerate(groups):
         members[group].append(row)
@@ -32,9 +36,10 @@ def hold_out(labels: Sequence[str], groups: Sequence[str], share: float, seed: i
             continue
         left.subtract(taken)
         kept[rows] = True
-    if len({labels[row] for row in np.flatnonzero(kept).tolist()}) < 2:
+    found = Counter(labels[row] for row in np.flatnonzero(kept).tolist())
+    if len(found) < 2 or max(found.values()) < 2:
         raise InputError(
-            f"no {100 * share:.0f} % of the {len(names)} training places can be kept back with two classes or more in "
-            "them; prepare data from more places, or raise data.held_out"
+            f"of {len(names)} training places, {100 * share:g} % cannot be kept back with two classes in them, one of "
+            "which has two chips; prepare data from more places, or raise data.held_out"
         )
     return kept

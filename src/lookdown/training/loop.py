@@ -24,19 +24,10 @@ from lookdown.training.drawing import Draw, drawn_batches
 from lookdown.training.learner import Learner, Stage, learning_rate
 from lookdown.training.randomness import derived_seed
 from lookdown.training.recipe import Recipe
-from lookdown.training.samples import Samples
 from lookdown.training.statistics import RunningEmbeddings, embed_all, fit_metric
+from lookdown.training.training_data import TrainingSet
 
-__all__ = ["Epoch", "Step", "TrainingSet", "run_stages"]
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingSet:
-    """Chips with their classes, counted from 0."""
-
-    samples: Samples
-    labels: NDArray[np.int64]
-    ids: list[str]  # to name a chip in an error
+__all__ = ["Epoch", "Step", "run_stages"]
 
 
 @dataclass(frozen=True, slots=True)

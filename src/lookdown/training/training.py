@@ -14,22 +14,19 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 
 from lookdown.chips.manifest import Manifest
-from lookdown.chips.reading import chip_batches
-from lookdown.errors import InputError, LowRankWarning, OutputError
+from lookdown.errors import CollapsedComponentWarning, LowRankWarning, OutputError
 from lookdown.evaluation import Evaluation, evaluate
 from lookdown.metrics import Cosine, Metric
 from lookdown.networks import Embedder
 from lookdown.training.checkpoints import AT_ONCE, last_checkpoint, write_checkpoint
 from lookdown.training.devices import refuse_missing_device
-from lookdown.training.features import frozen_features
-from lookdown.training.held_out import hold_out
 from lookdown.training.learner import Network
-from lookdown.training.loop import Epoch, Step, TrainingSet, run_stages
+from lookdown.training.loop import Epoch, Step, run_stages
 from lookdown.training.recipe import Recipe
 from lookdown.training.run_folder import RunFolder, data_fingerprint
-from lookdown.training.samples import ChipSamples, FeatureSamples, Samples
 from lookdown.training.statistics import embed_all, fit_metric
 from lookdown.training.tensorboard import TensorBoard
+from lookdown.training.training_data import TrainingData, read_training_data, refuse_untrainable
 
 __all__ = ["Observer", "resume", "train"]
 
@@ -44,24 +41,15 @@ class Observer:
     note: Callable[[str], None] = lambda sentence: None
 
 
-@dataclass(frozen=True, slots=True)
-class _Chips:
-    """The training chips of a manifest that could be read, and which of them are kept back."""
-
-    labels: NDArray[np.int64]
-    groups: list[str]
-    ids: list[str]
-    names: list[str]  # of the classes
-    held_out: NDArray[np.bool_]
-
-
 def train(recipe: Recipe, out: Path, observer: Observer | None = None) -> RunFolder:
-    """Train by a recipe into a new folder."""
+    """Train by a recipe into a new folder; what cannot be trained is refused before there is one."""
+    recipe = recipe.anchored()
     manifest = Manifest.read(recipe.data.manifest).with_role("train")
-    _check(manifest, recipe)
-    fabric, data = _fabric(recipe), data_fingerprint(manifest)
-    run = RunFolder.create(out, recipe, data) if fabric.is_global_zero else RunFolder(out, recipe, data)
-    return _run(run, manifest, fabric, observer or Observer())
+    refuse_untrainable(manifest, recipe)
+    fabric, embedder = _fabric(recipe), _embedder(recipe)
+    begin = RunFolder.create if fabric.is_global_zero else RunFolder
+    run = begin(out, recipe, data_fingerprint(manifest), embedder.trunk_fingerprint)
+    return _run(run, embedder, manifest, fabric, observer or Observer())
 
 
 def resume(path: Path, observer: Observer | None = None) -> RunFolder:
@@ -72,26 +60,23 @@ def resume(path: Path, observer: Observer | None = None) -> RunFolder:
     manifest = Manifest.read(run.recipe.data.manifest).with_role("train")
     if data_fingerprint(manifest) != run.data:
         raise OutputError(
-            f"{run.recipe.data.manifest} is not what {path} was begun with: chips, classes or roles have changed; "
-            "begin a new run"
+            f"{run.recipe.data.manifest} is not what {path} was begun with: chips, classes, roles or the times of "
+            "files have changed (a copy keeps the times with cp -p); put them back, or begin a new run"
         )
-    return _run(run, manifest, _fabric(run.recipe), observer or Observer())
+    fabric, embedder = _fabric(run.recipe), _embedder(run.recipe)
+    if embedder.trunk_fingerprint != run.trunk:
+        raise OutputError(
+            f"the trunk is not what {path} was begun with: {embedder.origin} gives other weights now; put the old ones "
+            "back, or begin a new run"
+        )
+    return _run(run, embedder, manifest, fabric, observer or Observer())
 
 
-def _run(run: RunFolder, manifest: Manifest, fabric: Fabric, observer: Observer) -> RunFolder:
+def _run(run: RunFolder, embedder: Embedder, manifest: Manifest, fabric: Fabric, observer: Observer) -> RunFolder:
     recipe = run.recipe
-    embedder = Embedder(
-        recipe.network.backbone,
-        bands=recipe.network.bands,
-        size=recipe.network.size,
-        pooling=recipe.network.pooling,
-        head=recipe.network.head,
-        dimension=recipe.network.dimension,
-        weights=recipe.network.weights,
-        seed=recipe.seed,
-    )
     fabric.barrier()  # the folder is there
-    chips, fit, validation = _prepare(run, embedder, manifest, observer)
+    embedder.to(fabric.device)  # a frozen trunk is to see the chips there, too
+    data = read_training_data(recipe, embedder, manifest, progress=observer.reading, note=observer.note)
     start = last_checkpoint(run.checkpoints)
     curves = None
     if fabric.is_global_zero:
@@ -101,32 +86,27 @@ def _run(run: RunFolder, manifest: Manifest, fabric: Fabric, observer: Observer)
         curves = TensorBoard(run.path / "tensorboard", after=done)
 
     def on_epoch(epoch: Epoch) -> None:
-        found = embed_all(epoch.learner.network, validation.samples, recipe.network.dimension)
-        score = _retrieval(Cosine().fit(found), found, chips).mean_average_precision
-        record = {**epoch.record, "validation_map": score}
-        if fabric.is_global_zero:
+        found = embed_all(epoch.learner.network, data.validation.samples, recipe.network.dimension)
+        record = {**epoch.record, "validation_map": _retrieval(Cosine().fit(found), found, data).mean_average_precision}
+        if curves is not None:
             tensors = epoch.learner.state()
             if epoch.running is not None:
                 tensors["running"] = torch.from_numpy(epoch.running.embeddings.copy())
             write_checkpoint(run.checkpoints, epoch.epoch, tensors, {"stage": epoch.stage})
             run.log(record)
-        if curves is not None:
             curves.log(record)
         observer.epoch(record)
         fabric.barrier()
 
-    run_stages(recipe, embedder, fit, fabric, start=start, on_epoch=on_epoch, on_step=observer.step)
+    run_stages(recipe, embedder, data.fit, fabric, start=start, on_epoch=on_epoch, on_step=observer.step)
     if curves is not None:
         curves.close()
-    if fabric.is_global_zero:
-        _finish(run, embedder, chips, fit, validation, observer)
+        _finish(run, embedder, data, observer)
     fabric.barrier()
     return run
 
 
-def _finish(
-    run: RunFolder, embedder: Embedder, chips: _Chips, fit: TrainingSet, validation: TrainingSet, observer: Observer
-) -> None:
+def _finish(run: RunFolder, embedder: Embedder, data: TrainingData, observer: Observer) -> None:
     """Estimate the metric once more, calibrate it on what was kept back, and write both."""
     recipe = run.recipe
     network = Network(embedder, frozen=recipe.trunk == "frozen")
@@ -140,80 +120,44 @@ def _finish(
         )
     dimension = recipe.network.dimension
     with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", LowRankWarning)
-        metric = fit_metric(recipe.metric, embed_all(network, fit.samples, dimension), fit.labels, recipe.seed)
+        for kind in (LowRankWarning, CollapsedComponentWarning):
+            warnings.simplefilter("always", kind)
+        embeddings = embed_all(network, data.fit.samples, dimension)
+        metric = fit_metric(recipe.metric, embeddings, data.fit.labels, recipe.seed)
     for warning in told:
         observer.note(str(warning.message))
-    held_out = embed_all(network, validation.samples, dimension)
-    groups = [chips.groups[row] for row in np.flatnonzero(chips.held_out)]
-    metric.calibrate(held_out, validation.labels, groups=groups)
-    cosine, ratio = (_retrieval(one, held_out, chips) for one in (Cosine().fit(held_out), metric))
+    held_out = embed_all(network, data.validation.samples, dimension)
+    metric.calibrate(held_out, data.validation.labels, groups=data.places)
+    cosine, ratio = (_retrieval(one, held_out, data) for one in (Cosine().fit(held_out), metric))
     observer.note(
         f"validation mAP on {len(held_out):,} chips of places kept back: cosine {cosine.mean_average_precision:.4f}, "
         f"likelihood ratio {ratio.mean_average_precision:.4f}"
     )
-    (run.path / "validation.json").write_text(ratio.to_json() + "\n")
-    embedder.eval().save(run.path / "embedder", overwrite=(run.path / "embedder").exists())
-    metric.save(run.path / "metric", overwrite=(run.path / "metric").exists())
+    run.write("validation.json", ratio.to_json() + "\n")
+    embedder.eval().save(run.path / "embedder", overwrite=True)
+    metric.save(run.path / "metric", overwrite=True)
 
 
-def _retrieval(metric: Metric, embeddings: NDArray[np.float64], chips: _Chips) -> Evaluation:
+def _retrieval(metric: Metric, embeddings: NDArray[np.float64], data: TrainingData) -> Evaluation:
     """Search the chips that were kept back for one another."""
-    rows = np.flatnonzero(chips.held_out)
-    labels, groups = [chips.names[chips.labels[row]] for row in rows], [chips.groups[row] for row in rows]
-    ids = [chips.ids[row] for row in rows]
-    return evaluate(metric, embeddings, labels, embeddings, labels, groups=groups, query_ids=ids, gallery_ids=ids)
-
-
-def _prepare(
-    run: RunFolder, embedder: Embedder, manifest: Manifest, observer: Observer
-) -> tuple[_Chips, TrainingSet, TrainingSet]:
-    """Read the chips, or the features of a frozen trunk, and divide them."""
-    recipe = run.recipe
-    pick: Callable[[NDArray[np.int64]], Samples]
-    if recipe.trunk == "frozen":
-        beside = recipe.data.manifest
-        folder = (beside.parent if beside.is_file() else beside) / "features"
-        features = frozen_features(embedder, manifest.paths, folder, views=recipe.views, progress=observer.reading)
-        read, skipped = np.asarray(features.indices), features.skipped
-        pick = lambda rows: FeatureSamples(features, rows)  # noqa: E731
-    else:
-        images, read, skipped = _read_chips(manifest, recipe, observer)
-        pick = lambda rows: ChipSamples(images[rows], recipe.augmentation)  # noqa: E731
-    if skipped:
-        observer.note(
-            f"{len(skipped)} chips could not be read and are left out, the first: {next(iter(skipped.values()))}"
-        )
-    chips = _divide(manifest, read, recipe)
-    fit, validation = (
-        TrainingSet(pick(rows), chips.labels[rows], [chips.ids[row] for row in rows])
-        for rows in (np.flatnonzero(~chips.held_out), np.flatnonzero(chips.held_out))
+    classes, ids = data.classes, data.validation.ids
+    return evaluate(
+        metric, embeddings, classes, embeddings, classes, groups=data.places, query_ids=ids, gallery_ids=ids
     )
-    return chips, fit, validation
 
 
-def _read_chips(
-    manifest: Manifest, recipe: Recipe, observer: Observer
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], dict[int, str]]:
-    size, bands = recipe.network.size, recipe.network.bands
-    batches = chip_batches(manifest.paths, size=size, batch_size=256)
-    images = np.empty((len(manifest), bands, size, size), np.uint8)
-    found = np.zeros(len(manifest), np.bool_)
-    for batch in batches:
-        if batch.images.shape[1] != bands:
-            raise InputError(f"chips have {batch.images.shape[1]} bands, the recipe says network.bands = {bands}")
-        images[batch.indices.numpy()], found[batch.indices.numpy()] = batch.images.numpy(), True
-        observer.reading(int(found.sum()) + len(batches.skipped), len(manifest))
-    return images[found], np.flatnonzero(found), dict(batches.skipped)
-
-
-def _divide(manifest: Manifest, read: NDArray[np.int64], recipe: Recipe) -> _Chips:
-    """Number the classes, and keep places back."""
-    columns = manifest.labels, manifest.groups, manifest.table["id"].to_pylist()
-    labels, groups, ids = ([str(column[row]) for row in read] for column in columns)
-    names, codes = np.unique(labels, return_inverse=True)
-    held_out = hold_out(labels, groups, recipe.data.held_out, recipe.seed)
-    return _Chips(codes.astype(np.int64), groups, ids, names.tolist(), held_out)
+def _embedder(recipe: Recipe) -> Embedder:
+    network = recipe.network
+    return Embedder(
+        network.backbone,
+        bands=network.bands,
+        size=network.size,
+        pooling=network.pooling,
+        head=network.head,
+        dimension=network.dimension,
+        weights=network.weights,
+        seed=recipe.seed,
+    )
 
 
 def _space(embedder: Embedder, *, frozen: bool) -> int:
@@ -223,13 +167,6 @@ def _space(embedder: Embedder, *, frozen: bool) -> int:
         for part in (Network(embedder, frozen=frozen), embedder)
     )
     return int(AT_ONCE * 2 * trained + whole)
-
-
-def _check(manifest: Manifest, recipe: Recipe) -> None:
-    if not len(manifest):
-        raise InputError(f"{recipe.data.manifest} has no chips to train on; prepare it with roles (--split group)")
-    if any(label is None for label in manifest.labels):
-        raise InputError(f"{recipe.data.manifest} has training chips without a class; give each a label")
 
 
 def _fabric(recipe: Recipe) -> Fabric:
