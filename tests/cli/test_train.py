@@ -30,6 +30,17 @@ def test_from_a_recipe_to_a_run(tmp_path: Path) -> None:
     assert "embedder and metric are in" in run("train", "--resume", out)
 
 
+def test_a_run_goes_on_with_another_rate_and_nothing_else(tmp_path: Path) -> None:
+    settings = ["--set", "stage1.learning_rate=1e38", "--set", "batches.classes=16", "--set", "batches.samples=12"]
+    (tmp_path / "quick.toml").write_text(to_toml(recipe()))
+    out = str(tmp_path / "run")
+    shown = run("train", str(tmp_path / "quick.toml"), "-o", out, *settings)
+    assert "lookdown train --resume RUN --set stage1.learning_rate=5e+37" in shown
+    assert "can be changed" in run("train", "--resume", out, "--set", "seed=4")
+    shown = run("train", "--resume", out, "--set", "stage1.learning_rate=0.01")
+    assert "embedder and metric are in" in shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -11,7 +11,7 @@ from lightning_fabric import Fabric
 from tests.training.runs import recipe
 
 from lookdown.errors import TrainingError
-from lookdown.losses import LOSSES
+from lookdown.losses import LOSSES, IdentityLoss
 from lookdown.networks import Embedder
 from lookdown.training.checkpoints import Checkpoint
 from lookdown.training.features import FrozenFeatures
@@ -111,6 +111,43 @@ def test_a_loss_that_is_not_a_number_stops_the_run_and_names_the_batch() -> None
     chips.samples.features.array[:, 17] = np.nan
     with pytest.raises(TrainingError, match=r"not a number in stage 1, epoch 1, batch \d+ \(chips chip"):
         run(made, chips=chips)
+
+
+class _Torn(torch.autograd.Function):
+    """Leaves values as they are, and makes NaN of their gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient * float("nan")
+
+
+@pytest.mark.parametrize("clip", [5.0, 0.0])
+def test_a_gradient_that_is_not_a_number_stops_the_run_before_the_step(
+    clip: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = IdentityLoss._loss
+    calls = 0
+
+    def torn_in_the_third_batch(self: IdentityLoss, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        return right(self, _Torn.apply(x) if calls == 3 else x, y)  # type: ignore[no-untyped-call]
+
+    monkeypatch.setattr(IdentityLoss, "_loss", torn_in_the_third_batch)
+    message = r"the gradient is not a number in stage 1, epoch 1, batch 3 \(chips .*--set stage1.learning_rate=0.025"
+    with pytest.raises(TrainingError, match=message):
+        run(recipe(optimizer={"clip": clip}))
+
+
+def test_without_clipping_gradients_stay_as_they_are() -> None:
+    """Their norm is looked at all the same; a bound that is never met gives the same bits."""
+    free, wide = (run(recipe(optimizer={"clip": clip}))[-1][1] for clip in (0.0, 1e30))
+    for name, value in free.items():
+        torch.testing.assert_close(wide[name], value, rtol=0, atol=0)
 
 
 def test_steps_are_told() -> None:

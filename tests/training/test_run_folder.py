@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from tests.training.runs import recipe, world
 
 from lookdown.chips.manifest import Manifest
-from lookdown.errors import OutputError
+from lookdown.errors import InputError, OutputError, RecipeError
 from lookdown.training.run_folder import RunFolder, data_fingerprint
 
 
@@ -58,6 +59,27 @@ def test_what_is_somebody_elses_is_not_written_over(tmp_path: Path) -> None:
         with pytest.raises(OutputError, match="is there already"):
             RunFolder.create(tmp_path / name, recipe(), "data", "trunk")
     assert (tmp_path / "own" / "recipe.toml").read_text() == "seed = 3"
+
+
+def test_rates_and_clip_can_be_changed_on_the_way_and_nothing_else(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "run", recipe(), "data", "trunk")
+    settings = ["stage1.learning_rate=0.01", "optimizer.clip=1"]
+    changed = run.changed(settings)
+    assert (changed.recipe.stage1.learning_rate, changed.recipe.optimizer.clip) == (0.01, 1.0)
+    assert RunFolder.open(run.path) == run
+    changed.keep_change(settings, after=4)
+    changed.changed(["stage2.learning_rate=0.001"]).keep_change(["stage2.learning_rate=0.001"], after=6)
+    assert json.loads((run.path / "run.json").read_text())["changes"] == [
+        {"after epoch": 4, "set": settings},
+        {"after epoch": 6, "set": ["stage2.learning_rate=0.001"]},
+    ]
+    again = RunFolder.open(run.path).recipe
+    assert (again.stage1.learning_rate, again.stage2.learning_rate, again.optimizer.clip) == (0.01, 0.001, 1.0)
+    for setting in ("seed=3", "stage1.epochs=7", "stage1={learning_rate=0.1}", "nonsense"):
+        with pytest.raises(InputError, match=r"only stage1.learning_rate, .* can be changed; begin a new run"):
+            run.changed([setting])
+    with pytest.raises(RecipeError, match="learning_rate"):
+        run.changed(["stage1.learning_rate=fast"])
 
 
 def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:

@@ -29,6 +29,14 @@ def test_a_run_that_went_on_after_an_epoch_shows_each_epoch_once(tmp_path: Path)
     assert points(tmp_path, "loss") == [(1, 1.0), (2, 1.0), (3, 2.0), (4, 2.0)]
 
 
+def test_one_killed_after_its_first_point_shows_that_epoch_once(tmp_path: Path) -> None:
+    for value in (1.0, 2.0):
+        curves = TensorBoard(tmp_path, after=0)
+        curves.log({"epoch": 1, "loss": value})
+        curves.close()
+    assert points(tmp_path, "loss") == [(1, 2.0)]
+
+
 def test_a_run_leaves_its_curves(tmp_path: Path) -> None:
     run = training.train(recipe(), tmp_path / "run")
     for name in ("loss", "accuracy", "validation_map"):

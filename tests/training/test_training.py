@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,13 +22,15 @@ from safetensors.torch import save_file
 from tests.training.runs import recipe, world
 
 from lookdown.chips.manifest import Manifest
-from lookdown.errors import InputError, LookdownError, OutputError
+from lookdown.errors import InputError, LookdownError, OutputError, TrainingError
 from lookdown.metrics import load_metric
 from lookdown.networks import Embedder
 from lookdown.networks.torchvision_guard import timm
 from lookdown.training import training
+from lookdown.training.checkpoints import write_checkpoint
 from lookdown.training.recipe import Recipe
 from lookdown.training.run_evaluation import evaluate_run
+from lookdown.training.run_folder import RunFolder
 
 FILES = ("embedder/embedder.safetensors", "metric/metric.safetensors", "recipe.toml")
 LONG = {"stage1": {"epochs": 6}, "stage2": {"epochs": 6}}
@@ -128,6 +131,41 @@ def test_another_trunk_is_refused(tmp_path: Path) -> None:
         training.resume(path)
     save_file(trunk, file)
     assert training.resume(path).finished
+
+
+def test_a_run_that_diverges_goes_on_with_another_rate(tmp_path: Path) -> None:
+    """One batch an epoch: the loss and its gradient are numbers, and the step along it leads out of all of them."""
+    made = recipe(batches={"classes": 16, "samples": 12}, stage1={"learning_rate": 1e38}, stage2={"epochs": 1})
+    message = r"an embedding of the places kept back is not a number in stage 1, epoch 1; .*--set stage1.learning_rate="
+    with pytest.raises(TrainingError, match=message):
+        training.train(made, tmp_path / "run")
+    with pytest.raises(InputError, match=r"begin a new run with another stage1\.epochs"):
+        training.resume(tmp_path / "run", changes=["stage1.epochs=1"])
+    run = training.resume(tmp_path / "run", changes=["stage1.learning_rate=0.01"])
+    assert run.finished
+    assert RunFolder.open(run.path).recipe.stage1.learning_rate == 0.01
+    assert json.loads((run.path / "run.json").read_text())["changes"][0]["after epoch"] == 0
+    with pytest.raises(OutputError, match="is finished, so nothing of it can be changed"):
+        training.resume(run.path, changes=["stage1.learning_rate=0.02"])
+
+
+@pytest.mark.parametrize("epoch", [1, 3])
+def test_killed_between_line_and_checkpoint_each_epoch_has_one_line(
+    epoch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(folder: Path, number: int, *more: Any) -> None:
+        if number == epoch:
+            raise StopError
+        write_checkpoint(folder, number, *more)
+
+    monkeypatch.setattr(training, "write_checkpoint", killed)
+    with pytest.raises(StopError):
+        training.train(recipe(), tmp_path / "run")
+    monkeypatch.undo()
+    assert [record["epoch"] for record in RunFolder.open(tmp_path / "run").history()] == list(range(1, epoch + 1))
+    run = training.resume(tmp_path / "run")
+    assert [record["epoch"] for record in run.history()] == [1, 2, 3, 4]
+    assert contents(run.path) == contents(training.train(recipe(), tmp_path / "whole").path)
 
 
 def test_killed_while_the_embedder_is_replaced_it_goes_on(tmp_path: Path) -> None:

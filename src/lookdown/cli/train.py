@@ -17,7 +17,11 @@ def train(
     out: Annotated[Path | None, typer.Option("-o", "--out", help="folder of the run, new or empty")] = None,
     override: Annotated[
         list[str] | None,
-        typer.Option("--set", help="key=value over the recipe's, such as stage2.epochs=20; repeatable"),
+        typer.Option(
+            "--set",
+            help="key=value over the recipe's, such as stage2.epochs=20; repeatable; with --resume, of learning rates "
+            "and optimizer.clip only",
+        ),
     ] = None,
     resume: Annotated[Path | None, typer.Option(help="the folder of a run that was stopped: go on with it")] = None,
 ) -> None:
@@ -30,7 +34,7 @@ def train(
     from lookdown.training import training
     from lookdown.training.recipe import Recipe
 
-    if (recipe is None) == (resume is None) or (recipe is None) != (out is None) or (resume and override):
+    if (recipe is None) == (resume is None) or (recipe is None) != (out is None):
         raise InputError("give a recipe and a folder, `lookdown train RECIPE -o RUN`, or `lookdown train --resume RUN`")
     console = Console(quiet=os.environ.get("RANK", "0") != "0")  # of several processes, one speaks
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[shown]}"), TimeRemainingColumn())
@@ -69,7 +73,7 @@ def train(
 
         observer = training.Observer(on_reading, on_step, on_epoch, on_note)
         if resume is not None:
-            run = training.resume(resume, observer)
+            run = training.resume(resume, observer, override or ())
         else:
             assert recipe is not None
             assert out is not None

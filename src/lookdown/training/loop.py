@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -14,12 +15,13 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lookdown.errors import CollapsedComponentWarning, LowRankWarning, TrainingError
+from lookdown.errors import CollapsedComponentWarning, LowRankWarning
 from lookdown.losses import Loss
 from lookdown.networks import Embedder
 from lookdown.training.batch_norm import over_all_processes
 from lookdown.training.batches import ClassBatches
 from lookdown.training.checkpoints import Checkpoint
+from lookdown.training.divergence import diverged
 from lookdown.training.drawing import Draw, drawn_batches
 from lookdown.training.learner import Learner, Stage, learning_rate
 from lookdown.training.randomness import derived_seed
@@ -162,11 +164,12 @@ def _one_epoch(
         labels = torch.from_numpy(chips.labels[everywhere]).to(fabric.device)
         loss = learner.loss(embeddings, labels)
         if not torch.isfinite(loss):
-            raise TrainingError(_diverged(learner.stage, epoch, step, [chips.ids[index] for index in everywhere]))
+            raise diverged(recipe, learner.stage, epoch + 1, "the loss is", _named(step, chips, everywhere))
         learner.optimizer.zero_grad()
         fabric.backward(loss)
-        if recipe.optimizer.clip:
-            torch.nn.utils.clip_grad_norm_(learner.trained(), recipe.optimizer.clip)
+        norm = torch.nn.utils.clip_grad_norm_(learner.trained(), recipe.optimizer.clip or math.inf)
+        if not torch.isfinite(norm):  # a step along it would end the run, an epoch before anybody noticed
+            raise diverged(recipe, learner.stage, epoch + 1, "the gradient is", _named(step, chips, everywhere))
         learner.optimizer.step()
         if learner.metric_loss is not None:
             learner.metric_loss.update(embeddings.detach(), labels)
@@ -189,10 +192,6 @@ def _gathered(fabric: Fabric, embeddings: Tensor, indices: NDArray[np.int64]) ->
     return whole.flatten(0, 1), everywhere.flatten().cpu().numpy()
 
 
-def _diverged(stage: int, epoch: int, step: int, ids: list[str]) -> str:
-    shown = ", ".join(ids[:4])
-    return (
-        f"the loss is not a number in stage {stage}, epoch {epoch + 1}, batch {step + 1} (chips {shown} and "
-        f"{max(len(ids) - 4, 0)} more); the state before this epoch is kept. Lower the learning rate of the stage, or "
-        "look at these chips"
-    )
+def _named(step: int, chips: TrainingSet, indices: NDArray[np.int64]) -> str:
+    shown = ", ".join(chips.ids[index] for index in indices[:4])
+    return f", batch {step + 1} (chips {shown} and {max(len(indices) - 4, 0)} more)"

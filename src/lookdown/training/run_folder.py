@@ -6,19 +6,21 @@ import hashlib
 import json
 import platform
 import shutil
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from lookdown.chips.manifest import Manifest
 from lookdown.config import read_recipe, to_toml
-from lookdown.errors import OutputError
+from lookdown.errors import InputError, OutputError
 from lookdown.training.recipe import Recipe
 
 __all__ = ["RunFolder", "data_fingerprint"]
 
 MARKER = "run.json"
+CHANGEABLE = ("stage1.learning_rate", "stage2.learning_rate", "optimizer.clip")  # while a run is under way
 _PACKAGES = ("lookdown", "torch", "timm", "numpy", "scikit-learn", "lightning-fabric")
 
 
@@ -66,6 +68,24 @@ class RunFolder:
     def finished(self) -> bool:
         """Whether the run has come to its end; the metric is written last."""
         return (self.path / "metric" / "metric.json").is_file()
+
+    def changed(self, settings: Sequence[str]) -> RunFolder:
+        """Return the run with other learning rates or another clip, `key=value` each: with these it can go on."""
+        for setting in settings:
+            key = setting.partition("=")[0].strip()
+            if key not in CHANGEABLE:
+                raise InputError(
+                    f"--set {setting}: of a run that was begun, only {', '.join(CHANGEABLE)} can be changed; begin a "
+                    f"new run with another {key}"
+                )
+        return replace(self, recipe=read_recipe(Recipe, self.path / "recipe.toml", settings))
+
+    def keep_change(self, settings: Sequence[str], after: int) -> None:
+        """Write the recipe as it is from here on, and into run.json what was changed after which epoch."""
+        made_by = json.loads((self.path / MARKER).read_text())
+        made_by["changes"] = [*made_by.get("changes", []), {"after epoch": after, "set": list(settings)}]
+        self.write(MARKER, json.dumps(made_by, indent=2) + "\n")
+        self.write("recipe.toml", to_toml(self.recipe))
 
     def refuse_small_disk(self, needed: int) -> None:
         """Say at once, and not after an hour, that the disk cannot hold what the run will write."""

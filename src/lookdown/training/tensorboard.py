@@ -20,7 +20,7 @@ class TensorBoard:
         except ImportError:
             self._writer = None
             return
-        self._writer = SummaryWriter(str(folder), purge_step=after + 1 if after else None)
+        self._writer = SummaryWriter(str(folder), purge_step=after + 1)
 
     def log(self, record: Mapping[str, float]) -> None:
         """Add the points of an epoch."""

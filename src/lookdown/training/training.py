@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from lookdown.metrics import Cosine, Metric
 from lookdown.networks import Embedder
 from lookdown.training.checkpoints import AT_ONCE, last_checkpoint, write_checkpoint
 from lookdown.training.devices import refuse_missing_device
+from lookdown.training.divergence import diverged
 from lookdown.training.learner import Network
 from lookdown.training.loop import Epoch, Step, run_stages
 from lookdown.training.recipe import Recipe
@@ -52,9 +53,14 @@ def train(recipe: Recipe, out: Path, observer: Observer | None = None) -> RunFol
     return _run(run, embedder, manifest, fabric, observer or Observer())
 
 
-def resume(path: Path, observer: Observer | None = None) -> RunFolder:
-    """Go on with a run that was stopped; a finished one is left alone."""
-    run = RunFolder.open(path)
+def resume(path: Path, observer: Observer | None = None, changes: Sequence[str] = ()) -> RunFolder:
+    """Go on with a run that was stopped; a finished one is left alone.
+
+    `changes` are `key=value` for the learning rates and the clip, to get a run over a place where it diverges.
+    """
+    run = RunFolder.open(path).changed(changes)
+    if run.finished and changes:
+        raise OutputError(f"{path} is finished, so nothing of it can be changed; begin a new run")
     if run.finished:
         return run
     manifest = Manifest.read(run.recipe.data.manifest).with_role("train")
@@ -69,10 +75,17 @@ def resume(path: Path, observer: Observer | None = None) -> RunFolder:
             f"the trunk is not what {path} was begun with: {embedder.origin} gives other weights now; put the old ones "
             "back, or begin a new run"
         )
-    return _run(run, embedder, manifest, fabric, observer or Observer())
+    return _run(run, embedder, manifest, fabric, observer or Observer(), changes)
 
 
-def _run(run: RunFolder, embedder: Embedder, manifest: Manifest, fabric: Fabric, observer: Observer) -> RunFolder:
+def _run(
+    run: RunFolder,
+    embedder: Embedder,
+    manifest: Manifest,
+    fabric: Fabric,
+    observer: Observer,
+    changes: Sequence[str] = (),
+) -> RunFolder:
     recipe = run.recipe
     fabric.barrier()  # the folder is there
     embedder.to(fabric.device)  # a frozen trunk is to see the chips there, too
@@ -82,19 +95,24 @@ def _run(run: RunFolder, embedder: Embedder, manifest: Manifest, fabric: Fabric,
     if fabric.is_global_zero:
         done = start.epoch if start else 0
         run.refuse_small_disk(_space(embedder, frozen=recipe.trunk == "frozen"))
+        if changes:
+            run.keep_change(changes, after=done)
         run.forget_after(done)
         curves = TensorBoard(run.path / "tensorboard", after=done)
 
     def on_epoch(epoch: Epoch) -> None:
         found = embed_all(epoch.learner.network, data.validation.samples, recipe.network.dimension)
+        if not np.isfinite(found).all():
+            raise diverged(recipe, epoch.stage, epoch.epoch, "an embedding of the places kept back is")
         record = {**epoch.record, "validation_map": _retrieval(Cosine().fit(found), found, data).mean_average_precision}
         if curves is not None:
+            # Before the checkpoint: an epoch that is logged and not kept is done again, one kept has its line.
+            run.log(record)
+            curves.log(record)
             tensors = epoch.learner.state()
             if epoch.running is not None:
                 tensors["running"] = torch.from_numpy(epoch.running.embeddings.copy())
             write_checkpoint(run.checkpoints, epoch.epoch, tensors, {"stage": epoch.stage})
-            run.log(record)
-            curves.log(record)
         observer.epoch(record)
         fabric.barrier()
 
