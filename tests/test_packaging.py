@@ -41,7 +41,7 @@ def test_every_requirement_has_its_terms_written_down() -> None:
 
 def test_the_core_is_light() -> None:
     core = {re.split(r"[<>=]", line)[0] for line in PROJECT["dependencies"]}
-    assert core == {"numpy", "scipy", "scikit-learn", "torch", "safetensors"}
+    assert core == {"numpy", "scipy", "scikit-learn", "threadpoolctl", "torch", "safetensors"}
 
 
 def test_the_module_runs_and_says_its_version() -> None:

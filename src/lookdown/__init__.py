@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lookdown.adaptation import Adaptation, adapt
     from lookdown.errors import LookdownError
     from lookdown.evaluation import Evaluation, evaluate
     from lookdown.losses import GLRTLoss, make_loss
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from lookdown.networks import Embedder
 
 __all__ = [
+    "Adaptation",
     "Cosine",
     "Embedder",
     "Euclidean",
@@ -31,6 +33,7 @@ __all__ = [
     "MixtureLikelihoodRatio",
     "PairMoments",
     "__version__",
+    "adapt",
     "evaluate",
     "load_metric",
     "make_loss",
@@ -39,6 +42,7 @@ __version__ = version("lookdown")
 
 # Where each public name lives; imported on first use, since scikit-learn and torch take seconds and `--help` may not.
 _HOMES = {
+    "Adaptation": "lookdown.adaptation",
     "Cosine": "lookdown.metrics",
     "Embedder": "lookdown.networks",
     "Euclidean": "lookdown.metrics",
@@ -48,6 +52,7 @@ _HOMES = {
     "LookdownError": "lookdown.errors",
     "MixtureLikelihoodRatio": "lookdown.metrics",
     "PairMoments": "lookdown.metrics",
+    "adapt": "lookdown.adaptation",
     "evaluate": "lookdown.evaluation",
     "load_metric": "lookdown.metrics",
     "make_loss": "lookdown.losses",

@@ -1,0 +1,6 @@
+"""An unlabelled target domain -> pseudo-labels -> a new metric."""
+
+from lookdown.adaptation.adapting import Adaptation, adapt
+from lookdown.adaptation.settings import AUTO, CPLFPA, Settings
+
+__all__ = ["AUTO", "CPLFPA", "Adaptation", "Settings", "adapt"]

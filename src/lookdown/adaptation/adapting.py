@@ -1,0 +1,204 @@
+"""From a source metric and the unlabelled target to a metric for the target, or back to the source with a reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lookdown.adaptation.clustering import Clusters, all_alike
+from lookdown.adaptation.estimation import estimate, normalizes, target_clusters, weighting
+from lookdown.adaptation.number_of_clusters import choose_clusters
+from lookdown.adaptation.pseudo_labels import Covariances, pseudo_moments, soft_covariances
+from lookdown.adaptation.settings import AUTO, CPLFPA, Settings
+from lookdown.adaptation.support import ENOUGH, separation
+from lookdown.errors import InputError, UnsupportedOperationError
+from lookdown.metrics import Metric, MixtureLikelihoodRatio
+from lookdown.metrics.inputs import Embeddings, PartialLabels, as_partial_labels, refuse_zero
+from lookdown.metrics.pair_moments import PairMoments
+
+__all__ = ["Adaptation", "Method", "adapt"]
+
+Method = Literal["auto", "cplfpa"]
+
+_FEWEST = 50  # images that something can be learnt from
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptation:
+    """A metric for the target domain, and what is known of it without labels.
+
+    `metric` is new and has no calibration, or it is the source's own. `helped` says whether it is likely to be better
+    than that; the evidence is `separation`: how far clusters of the target stand apart, from 0 (one cloud) to 1.
+    """
+
+    metric: Metric
+    clusters: int  # 0 where none were looked for
+    helped: bool
+    reason: str
+    separation: float = 0.0
+    _basis: _Basis | None = None
+
+    def update(self, X: ArrayLike) -> Self:
+        """Return the adaptation to further images as well: their moments are added to those of the images before."""
+        if self._basis is None:
+            raise UnsupportedOperationError(
+                "there are no moments that images could be added to: the source metric was kept, or the metric is a "
+                "mixture, or clusters are soft; call adapt with all images"
+            )
+        embeddings = self.metric._embeddings(X)
+        if self._basis.clusters.normalize:
+            refuse_zero(embeddings)  # here, since a block would name its own row
+        basis = self._basis.with_more(embeddings)
+        return replace(self, metric=basis.metric(), _basis=basis)
+
+    def recalibrate(
+        self,
+        X: ArrayLike,
+        labels: PartialLabels | None = None,
+        *,
+        background: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        seed: int = 0,
+    ) -> Self:
+        """Calibrate the metric on chips of the target that someone has looked at, and return self.
+
+        `labels` are true ones, None where unknown; `background` marks chips known to show no object, which are
+        different from every object, labelled or not. See `Metric.calibrate`.
+        """
+        self.metric.calibrate(X, labels, groups, background, seed=seed)
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """What a metric was estimated from, and more images can be added to."""
+
+    source: Metric
+    settings: Settings
+    clusters: Clusters
+    pseudo: PairMoments
+    labelled: PairMoments | None
+
+    def metric(self) -> Metric:
+        covariances = Covariances.of(self.pseudo, weighting(self.source, self.settings))
+        return estimate(self.source, self.settings, covariances, self.labelled)
+
+    def with_more(self, X: Embeddings) -> _Basis:
+        return replace(self, pseudo=self.pseudo + pseudo_moments(X, self.clusters, self.settings))
+
+
+def adapt(
+    metric: Metric,
+    X: ArrayLike,
+    *,
+    clusters: int | Literal["auto"] = "auto",
+    method: Method | Settings = "auto",
+    labels: PartialLabels | None = None,
+    seed: int = 0,
+) -> Adaptation:
+    """Re-estimate a metric on the images of a target domain: queries, gallery and background alike.
+
+    method: `cplfpa` is Algorithm 3 of the paper: K-means, all pairs under the pseudo-labels, a new metric. `auto`
+        clusters again in the new space and blends in the source's statistics, the more the fewer images there are;
+        where the target does not fall into clusters it keeps the source metric, and says so. `Settings` is for trying
+        other ways.
+    clusters: how many kinds there are, and one for the background, rather too many than too few; `auto` finds out.
+    labels: true ones, and None, NaN or -1 where there are none; the more there are, the less pseudo-labels count.
+    """
+    embeddings = metric._embeddings(X)
+    settings = _settings(method)
+    if normalizes(metric):
+        refuse_zero(embeddings)
+    target = _Target(metric, embeddings, settings, *as_partial_labels(labels, len(embeddings), name="labels"))
+    target.refuse_useless_labels()
+    _refuse_count(clusters, len(embeddings))
+    if clusters == "auto" and len(embeddings) < _FEWEST:
+        return target.kept(f"{len(embeddings)} images are too few to tell clusters in them; {_FEWEST} would do")
+    if all_alike(embeddings, normalize=normalizes(metric)):
+        return target.kept("all images look the same to the network, so there is one cluster")
+    count = clusters if clusters != "auto" else choose_clusters(embeddings, normalize=normalizes(metric), seed=seed)
+    apart = separation(embeddings, normalize=normalizes(metric), seed=seed)
+    if method == "auto" and apart < ENOUGH:
+        return target.kept(
+            f"the images hardly fall into clusters (separation {apart:.2f}, where {ENOUGH} would do), so pseudo-labels "
+            "would say little of kinds",
+            count,
+            apart,
+        )
+    return target.adapted(target_clusters(metric, embeddings, count, settings, seed), apart)
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The images of the target, and what is known of them."""
+
+    source: Metric
+    embeddings: Embeddings
+    settings: Settings
+    labels: np.ndarray[tuple[int], np.dtype[np.int64]]
+    known: np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+    def refuse_useless_labels(self) -> None:
+        counts = np.bincount(self.labels[self.known])
+        if self.known.any() and (len(counts) < 2 or counts.max() < 2):
+            raise InputError(
+                f"{self.known.sum()} labels of {len(counts)} classes make no same and different pairs; label at least "
+                "two images of one class and one of another, or leave labels away"
+            )
+
+    def labelled(self) -> PairMoments | None:
+        if not self.known.any():
+            return None
+        rows = self.embeddings[self.known]
+        return PairMoments.of(rows, self.labels[self.known], normalize=normalizes(self.source))
+
+    def kept(self, reason: str, clusters: int = 0, apart: float = 0.0) -> Adaptation:
+        """Fall back to the source metric, or to what the labels alone teach."""
+        labelled = self.labelled()
+        if labelled is None or isinstance(self.source, MixtureLikelihoodRatio):
+            return Adaptation(self.source, clusters, False, f"the source metric is kept: {reason}", apart)
+        metric = estimate(self.source, self.settings, None, labelled)
+        return Adaptation(metric, clusters, True, f"learnt from {self.told()} alone: {reason}", apart)
+
+    def adapted(self, clusters: Clusters, apart: float) -> Adaptation:
+        count = len(clusters.centres)
+        reason = f"{len(self.embeddings):,} images in {count} clusters (separation {apart:.2f})"
+        if self.known.any():
+            reason += f", and {self.told()}"
+        helped = apart >= ENOUGH or bool(self.known.any())
+        metric, basis = self.estimated(clusters)
+        return Adaptation(metric, count, helped, reason, apart, basis)
+
+    def estimated(self, clusters: Clusters) -> tuple[Metric, _Basis | None]:
+        if isinstance(self.source, MixtureLikelihoodRatio):
+            pseudo = clusters.assign(self.embeddings)[0]
+            parameters = self.source.get_params() | {"weighting": weighting(self.source, self.settings)}
+            mixture = MixtureLikelihoodRatio(**parameters)
+            mixture.fit(self.embeddings, np.where(self.known, len(clusters.centres) + self.labels, pseudo))
+            mixture.pseudo_labelled_ = True
+            return mixture, None
+        if self.settings.softness:
+            soft = soft_covariances(self.embeddings, clusters, self.settings)
+            return estimate(self.source, self.settings, soft, self.labelled()), None
+        moments = pseudo_moments(self.embeddings, clusters, self.settings)
+        basis = _Basis(self.source, self.settings, clusters, moments, self.labelled())
+        return basis.metric(), basis
+
+    def told(self) -> str:
+        return f"{self.known.sum():,} true labels of {len(np.unique(self.labels[self.known]))} kinds"
+
+
+def _settings(method: Method | Settings) -> Settings:
+    if isinstance(method, Settings):
+        return method
+    if method not in ("auto", "cplfpa"):
+        raise InputError(f"method must be 'auto', 'cplfpa' or Settings, got {method!r}")
+    return AUTO if method == "auto" else CPLFPA
+
+
+def _refuse_count(clusters: int | Literal["auto"], images: int) -> None:
+    if clusters != "auto" and not (isinstance(clusters, int | np.integer) and 2 <= clusters <= images):
+        raise InputError(f"clusters must be 'auto' or a whole number from 2 to the {images} images, got {clusters!r}")

@@ -1,0 +1,85 @@
+"""K-means of unlabelled embeddings; of a very large set a sample is clustered, and every row is assigned."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from lookdown.metrics.inputs import Embeddings, unit
+
+__all__ = ["SAMPLE", "STARTS", "Clusters", "all_alike", "find_clusters"]
+
+Array = NDArray[np.float64]
+
+SAMPLE = 65_536  # rows that K-means is run on; a set of no more is clustered whole
+_BLOCK = 8192  # rows assigned at a time
+STARTS = 10  # of K-means, of which the tightest is taken
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Centres of K-means, for rows that are put on the unit sphere first if `normalize`, then mapped by `map`."""
+
+    centres: Embeddings  # (k, r)
+    normalize: bool
+    map: Array | None = None  # (d, r): the space of an adapted metric
+
+    def assign(self, X: Embeddings) -> tuple[NDArray[np.int64], Array]:
+        """Return the nearest centre of each row, and the squared distance to it; memory is that of a block."""
+        labels, distances = np.empty(len(X), np.int64), np.empty(len(X))
+        for begin in range(0, len(X), _BLOCK):
+            rows = slice(begin, begin + _BLOCK)
+            apart = self.squared_distances(X[rows])
+            labels[rows] = apart.argmin(axis=1)
+            distances[rows] = apart.min(axis=1)
+        return labels, distances
+
+    def mapped(self, X: Embeddings) -> Embeddings:
+        """Return rows as they were clustered."""
+        return _mapped(X, self.normalize, self.map)
+
+    def squared_distances(self, X: Embeddings) -> Array:
+        """Return (rows, centres)."""
+        origin = self.centres.mean(axis=0)  # near the data: far from it, squares would drown what they differ by
+        points, centres = self.mapped(X) - origin, self.centres - origin
+        squares = np.einsum("ij,ij->i", centres, centres)
+        own = np.einsum("ij,ij->i", points, points)
+        return np.asarray(np.maximum(own[:, None] + squares - 2 * points @ centres.T, 0))
+
+
+def find_clusters(
+    X: Embeddings, clusters: int, *, normalize: bool, map: Array | None = None, seed: int = 0, starts: int = STARTS
+) -> Clusters:
+    """Cluster rows by K-means; the same seed gives the same clusters."""
+    points = _mapped(X, normalize, map) if len(X) <= SAMPLE else _mapped_sample(X, normalize, map, seed)
+    # One thread: with several, sums are taken in whichever order they finish, and the last bits differ from run to run.
+    with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # there may be fewer distinct rows than clusters
+        found = KMeans(clusters, n_init=starts, random_state=seed, copy_x=points is X).fit(points)
+    return Clusters(found.cluster_centers_[np.unique(found.labels_)], normalize, map)
+
+
+def all_alike(X: Embeddings, *, normalize: bool) -> bool:
+    """Whether rows differ by no more than rounding, on the unit sphere if `normalize`: such clusters mean nothing."""
+    first = _mapped(X[:1], normalize, None)
+    rounding = 16 * np.finfo(X.dtype).eps * np.abs(first).max()
+    blocks = (X[begin : begin + _BLOCK] for begin in range(0, len(X), _BLOCK))
+    return all(np.abs(_mapped(rows, normalize, None) - first).max() <= rounding for rows in blocks)
+
+
+def _mapped_sample(X: Embeddings, normalize: bool, map: Array | None, seed: int) -> Embeddings:
+    """Return a sample of rows as they are clustered, mapped in blocks: mapping makes several copies."""
+    chosen = np.sort(np.random.default_rng(seed).choice(len(X), SAMPLE, replace=False))
+    blocks = (chosen[begin : begin + _BLOCK] for begin in range(0, SAMPLE, _BLOCK))
+    return np.concatenate([_mapped(X[rows], normalize, map) for rows in blocks])
+
+
+def _mapped(X: Embeddings, normalize: bool, map: Array | None) -> Embeddings:
+    points = unit(X) if normalize else X
+    return points if map is None else points @ map.astype(points.dtype, copy=False)

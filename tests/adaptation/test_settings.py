@@ -1,0 +1,40 @@
+"""Settings that mean nothing are refused when they are made."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import pytest
+
+from lookdown.adaptation import AUTO, CPLFPA, Settings
+from lookdown.errors import InputError
+
+
+def test_the_defaults_are_the_algorithm_of_the_paper() -> None:
+    assert Settings() == CPLFPA
+    assert (CPLFPA.rounds, CPLFPA.nearest, CPLFPA.softness, CPLFPA.source_chips, CPLFPA.full_rank) == (1, 1, 0, 0, 0)
+    assert (CPLFPA.weighting, CPLFPA.indefinite) == (None, None)
+    assert AUTO != CPLFPA
+    with pytest.raises(FrozenInstanceError):
+        AUTO.rounds = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rounds": 0}, "rounds is a whole number from 1, got 0"),
+        ({"rounds": 1.5}, "rounds is a whole number from 1, got 1.5"),
+        ({"nearest": 0}, "nearest is above 0 and at most 1"),
+        ({"nearest": 1.1}, "nearest is above 0 and at most 1"),
+        ({"softness": -1}, "softness and source_chips are at least 0"),
+        ({"softness": float("nan")}, "softness and source_chips are at least 0"),
+        ({"source_chips": -1}, "softness and source_chips are at least 0"),
+        ({"full_rank": 1}, "full_rank is at least 0 and below 1, got 1"),
+        ({"full_rank": -0.1}, "full_rank is at least 0 and below 1, got -0.1"),
+        ({"softness": 1, "nearest": 0.5}, "exclude one another"),
+    ],
+)
+def test_what_means_nothing_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Settings(**changes)
