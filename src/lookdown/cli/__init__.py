@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from lookdown import __version__
+from lookdown.cli.adapt import adapt
 from lookdown.cli.doctor import doctor
 from lookdown.cli.evaluate import evaluate
 from lookdown.cli.prepare import prepare
@@ -19,6 +20,7 @@ app.command()(doctor)
 app.command()(prepare)
 app.command()(train)
 app.command()(evaluate)
+app.command()(adapt)
 
 
 def _print_version(wanted: bool) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from lookdown.training.run_evaluation import MetricName
 
 
 def evaluate(
@@ -14,6 +17,7 @@ def evaluate(
         Literal["cosine", "euclidean", "glrt"] | None, typer.Option(help="one metric; else cosine against glrt")
     ] = None,
     data: Annotated[Path | None, typer.Option(help="another manifest than the one trained on")] = None,
+    adapted: Annotated[Path | None, typer.Option(help="a metric from `lookdown adapt`, against the run's own")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="everything, as JSON on one line a metric")] = False,
 ) -> None:
     """Search the gallery for every query, and score the rankings."""
@@ -23,15 +27,22 @@ def evaluate(
     from rich.console import Console
     from rich.progress import Progress
 
+    from lookdown.errors import InputError
     from lookdown.training.run_evaluation import evaluate_run
 
+    if metric and adapted:
+        raise InputError("--metric names one metric and --adapted compares two; give one of them")
+    first: MetricName
+    second: MetricName
+    first, second = ("glrt", "adapted") if adapted else ("cosine", "glrt")
     console = Console(stderr=as_json)
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("embedding", total=None)
         found = evaluate_run(
             run,
-            (metric,) if metric else ("cosine", "glrt"),
+            (metric,) if metric else (first, second),
             data,
+            adapted=adapted,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     if found.unreadable.first:
@@ -43,5 +54,5 @@ def evaluate(
         else:
             typer.echo(f"{name}\n{evaluation.table()}\n")
     if not as_json and metric is None:
-        gain = found.evaluations["glrt"].difference(found.evaluations["cosine"])
-        typer.echo(f"glrt - cosine: {gain:+.4f} mAP, 95 % from {gain.low:+.4f} to {gain.high:+.4f}")
+        gain = found.evaluations[second].difference(found.evaluations[first])
+        typer.echo(f"{second} - {first}: {gain:+.4f} mAP, 95 % from {gain.low:+.4f} to {gain.high:+.4f}")

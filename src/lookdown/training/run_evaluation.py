@@ -19,7 +19,7 @@ from lookdown.training.run_folder import RunFolder
 
 __all__ = ["MetricName", "RunEvaluation", "Unreadable", "evaluate_run"]
 
-MetricName = Literal["glrt", "cosine", "euclidean"]
+MetricName = Literal["glrt", "cosine", "euclidean", "adapted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,13 @@ def evaluate_run(
     metrics: tuple[MetricName, ...] = ("cosine", "glrt"),
     data: Path | None = None,
     *,
+    adapted: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> RunEvaluation:
     """Embed queries and gallery once, and search by each metric; `data` is another manifest than the run's own.
 
-    The chips are embedded on the device of the recipe, or on the CPU where that is not there.
+    `adapted` is the folder of a metric that `lookdown adapt` has made of the run's, to be named in `metrics`. The
+    chips are embedded on the device of the recipe, or on the CPU where that is not there.
     """
     run = RunFolder.open(path)
     if not run.finished:
@@ -74,6 +76,8 @@ def evaluate_run(
         "cosine": Cosine().fit(gallery.embeddings),
         "euclidean": Euclidean().fit(gallery.embeddings),
     }
+    if adapted is not None:
+        made["adapted"] = load_metric(adapted)
     evaluations: dict[str, Evaluation] = {
         name: evaluate(
             made[name],

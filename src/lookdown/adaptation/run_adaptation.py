@@ -1,0 +1,66 @@
+"""A trained run, adapted to the chips of a manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lookdown.adaptation.adapting import Adaptation, Method, adapt
+from lookdown.chips.manifest import Manifest
+from lookdown.errors import InputError, OutputError
+from lookdown.metrics import load_metric
+from lookdown.networks import Embedder
+from lookdown.training.run_folder import RunFolder
+
+__all__ = ["AdaptedRun", "adapt_run"]
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptedRun:
+    """An adaptation, and the chips that could not be read for it."""
+
+    adaptation: Adaptation
+    skipped: dict[int, str]
+
+
+def adapt_run(
+    run: Path,
+    data: Path,
+    *,
+    clusters: int | Literal["auto"] = "auto",
+    method: Method = "auto",
+    labelled: bool = False,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> AdaptedRun:
+    """Embed the chips of a manifest and adapt the run's metric to them.
+
+    Chips that train are left out where there are queries and a gallery: it is these that are searched. `labelled`
+    takes the classes in the manifest for true labels, where a chip has one; otherwise they are not read.
+    """
+    if not RunFolder.open(run).finished:
+        raise OutputError(f"{run} is not finished; go on with `lookdown train --resume {run}`")
+    chips = _target(Manifest.read(data))
+    found = Embedder.load(run / "embedder").embed_chips(chips, progress=progress)
+    labels = [None if chips.background[row] else chips.labels[row] for row in found.indices]
+    if labelled and not any(label is not None for label in labels):
+        raise InputError(f"{data} has no labels; leave --labels away, or give some chips a class")
+    adaptation = adapt(
+        load_metric(run / "metric"),
+        found.embeddings,
+        clusters=clusters,
+        method=method,
+        labels=labels if labelled else None,
+        seed=seed,
+    )
+    return AdaptedRun(adaptation, found.skipped)
+
+
+def _target(manifest: Manifest) -> Manifest:
+    """Return the chips that are searched and searched for, or all of them where none has such a role."""
+    if not len(manifest):
+        raise InputError("the manifest has no chips; prepare some images of the target domain")
+    searched = manifest.with_role("query", "gallery")
+    return searched if len(searched) else manifest

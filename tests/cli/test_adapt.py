@@ -1,0 +1,30 @@
+"""lookdown adapt, as it is typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.training.runs import recipe, world
+from typer.testing import CliRunner
+
+from lookdown import load_metric
+from lookdown.cli import app
+from lookdown.errors import OutputError
+from lookdown.training import training
+
+
+def test_a_metric_is_written_and_what_became_of_it_is_said(tmp_path: Path) -> None:
+    training.train(recipe(), tmp_path / "run")
+    typed = ["adapt", str(tmp_path / "run"), "--data", str(world()), "-o", str(tmp_path / "metric")]
+    shown = CliRunner().invoke(app, [*typed, "--clusters", "6", "--method", "cplfpa"], catch_exceptions=False)
+    assert "in 6 clusters (separation " in shown.output
+    assert "has no calibration" in shown.output
+    assert load_metric(tmp_path / "metric").pseudo_labelled_
+    again = CliRunner().invoke(app, typed)
+    assert isinstance(again.exception, OutputError)
+    assert "pass --overwrite" in str(again.exception)
+    kept = CliRunner().invoke(app, [*typed, "--overwrite"], catch_exceptions=False)
+    assert kept.exit_code == 0
+    evaluated = ["evaluate", str(tmp_path / "run"), "--adapted", str(tmp_path / "metric")]
+    shown = CliRunner().invoke(app, evaluated, catch_exceptions=False)
+    assert "adapted - glrt:" in shown.output
