@@ -192,7 +192,18 @@ def test_the_source_is_not_touched_and_its_calibration_not_taken_over(method: An
     adaptation = adapt(old, X, clusters=6, method=method, labels=np.where(np.arange(180) < 30, y, -1))
     assert pickle.dumps(old) == before
     assert adaptation.metric.calibration_ is None
-    adaptation.recalibrate(X, y)
+    assert adaptation.recalibrate(X, y).metric.calibration_ is not None
+    assert adaptation.metric.calibration_ is None
+    assert pickle.dumps(old) == before
+
+
+def test_a_source_metric_that_was_kept_is_not_recalibrated_itself() -> None:
+    X, y = kinds(6, 30)
+    old = source().calibrate(*kinds(8, 10, seed=9))
+    before = pickle.dumps(old)
+    kept = adapt(old, X[:10])
+    assert kept.metric is old
+    assert kept.recalibrate(X, y).metric is not old
     assert pickle.dumps(old) == before
 
 
@@ -216,7 +227,7 @@ def test_an_adapted_metric_says_nothing_of_rates_also_after_storage(make: Any, t
 def test_labels_of_the_target_calibrate_an_adapted_metric() -> None:
     X, y = kinds(6, 30, gap=1.0)
     adaptation = adapt(source(), X, clusters=6, method="cplfpa")
-    assert adaptation.recalibrate(X, y) is adaptation
+    adaptation = adaptation.recalibrate(X, y)
     different = [(i, j) for i, j in combinations(range(len(X)), 2) if y[i] != y[j]]
     scores = adaptation.metric.score(X, X)
     for rate in (0.3, 0.1, 0.01):
@@ -231,7 +242,7 @@ def test_background_alone_calibrates_an_adapted_metric() -> None:
     X, y = kinds(6, 30, gap=1.0)
     adaptation = adapt(source(), X, clusters=6, method="cplfpa")
     empty = y == 5
-    adaptation.recalibrate(X, background=empty)
+    adaptation = adaptation.recalibrate(X, background=empty)
     scores = adaptation.metric.score(X, X)
     different = np.array([scores[i, j] for i in np.flatnonzero(empty) for j in np.flatnonzero(~empty)])
     for rate in (0.3, 0.1, 0.01):
@@ -420,11 +431,11 @@ def test_as_many_clusters_as_images_have_no_same_pair() -> None:
 @pytest.mark.parametrize("make", [source, mixture])
 def test_images_that_cannot_be_used_are_refused(make: Any) -> None:
     X, _ = kinds(5, 20)
-    broken, empty = X.copy(), X.copy()
-    broken[7, 2], empty[11] = np.nan, 0
+    broken, empty = X.copy(), np.tile(X, (100, 1))
+    broken[7, 2], empty[9000] = np.nan, 0  # the latter in the second block
     for rows, message in (
         (broken, "X contains NaN in row 7"),
-        (empty, "X has a zero vector in row 11"),
+        (empty, "X has a zero vector in row 9000"),
         (X[:0], "X is not a matrix of embeddings"),
         (X[:, :5], "X has 5 features, but .* is expecting 6"),
         (X[0], "expected 2D array"),

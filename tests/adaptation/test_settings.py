@@ -33,6 +33,7 @@ def test_the_defaults_are_the_algorithm_of_the_paper() -> None:
         ({"full_rank": 1}, "full_rank is at least 0 and below 1, got 1"),
         ({"full_rank": -0.1}, "full_rank is at least 0 and below 1, got -0.1"),
         ({"softness": 1, "nearest": 0.5}, "exclude one another"),
+        ({"softness": 1, "weighting": "classes"}, "soft clusters count by pairs"),
     ],
 )
 def test_what_means_nothing_is_refused(changes: dict[str, Any], message: str) -> None:

@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from tests.adaptation.targets import blob, k_means, kinds
 
-from lookdown.adaptation.support import ENOUGH, separation, silhouette
+from lookdown.adaptation.clustering import find_clusters
+from lookdown.adaptation.support import ENOUGH, separation, separation_of, silhouette
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -41,6 +42,12 @@ def test_it_is_the_mean_silhouette_of_k_means() -> None:
     found = silhouette(X, 7, normalize=False, seed=4, starts=10)
     assert found == pytest.approx(naive_silhouette(X, k_means(X, 7, seed=4).labels_))
     assert 0 < found < 1
+
+
+def test_clusters_that_were_found_are_judged_as_they_are() -> None:
+    X, _ = kinds(6, 30, gap=1.0)
+    found = find_clusters(X, 7, normalize=False, seed=4)
+    assert separation_of(found, X) == pytest.approx(naive_silhouette(X, found.assign(X)[0]))
 
 
 def test_a_handful_of_rows_has_no_clusters() -> None:

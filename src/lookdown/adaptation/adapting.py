@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
@@ -13,7 +14,7 @@ from lookdown.adaptation.estimation import estimate, normalizes, target_clusters
 from lookdown.adaptation.number_of_clusters import choose_clusters
 from lookdown.adaptation.pseudo_labels import Covariances, pseudo_moments, soft_covariances
 from lookdown.adaptation.settings import AUTO, CPLFPA, Settings
-from lookdown.adaptation.support import ENOUGH, separation
+from lookdown.adaptation.support import ENOUGH, separation, separation_of
 from lookdown.errors import InputError, UnsupportedOperationError
 from lookdown.metrics import Metric, MixtureLikelihoodRatio
 from lookdown.metrics.inputs import Embeddings, PartialLabels, as_partial_labels, refuse_zero
@@ -63,13 +64,13 @@ class Adaptation:
         groups: ArrayLike | None = None,
         seed: int = 0,
     ) -> Self:
-        """Calibrate the metric on chips of the target that someone has looked at, and return self.
+        """Return the adaptation with its metric calibrated on chips of the target that someone has looked at.
 
         `labels` are true ones, None where unknown; `background` marks chips known to show no object, which are
         different from every object, labelled or not. See `Metric.calibrate`.
         """
-        self.metric.calibrate(X, labels, groups, background, seed=seed)
-        return self
+        metric = deepcopy(self.metric)  # it may be the source's own
+        return replace(self, metric=metric.calibrate(X, labels, groups, background, seed=seed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ def adapt(
         clusters again in the new space and blends in the source's statistics, the more the fewer images there are;
         where the target does not fall into clusters it keeps the source metric, and says so. `Settings` is for trying
         other ways.
+        For a mixture only the clusters differ: its densities are fitted to them alone.
     clusters: how many kinds there are, and one for the background, rather too many than too few; `auto` finds out.
     labels: true ones, and None, NaN or -1 where there are none; the more there are, the less pseudo-labels count.
     """
@@ -120,8 +122,11 @@ def adapt(
     if all_alike(embeddings, normalize=normalizes(metric)):
         return target.kept("all images look the same to the network, so there is one cluster")
     count = clusters if clusters != "auto" else choose_clusters(embeddings, normalize=normalizes(metric), seed=seed)
+    if method != "auto":
+        found = target_clusters(metric, embeddings, count, settings, seed)
+        return target.adapted(found, separation_of(found, embeddings, seed))
     apart = separation(embeddings, normalize=normalizes(metric), seed=seed)
-    if method == "auto" and apart < ENOUGH:
+    if apart < ENOUGH:
         return target.kept(
             f"the images hardly fall into clusters (separation {apart:.2f}, where {ENOUGH} would do), so pseudo-labels "
             "would say little of kinds",

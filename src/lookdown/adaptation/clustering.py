@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from lookdown.metrics.inputs import Embeddings, unit
 
@@ -59,7 +60,7 @@ def find_clusters(
     """Cluster rows by K-means; the same seed gives the same clusters."""
     points = _mapped(X, normalize, map) if len(X) <= SAMPLE else _mapped_sample(X, normalize, map, seed)
     # One thread: with several, sums are taken in whichever order they finish, and the last bits differ from run to run.
-    with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
+    with _threads().limit(limits=1, user_api="openmp"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # there may be fewer distinct rows than clusters
         found = KMeans(clusters, n_init=starts, random_state=seed, copy_x=points is X).fit(points)
     return Clusters(found.cluster_centers_[np.unique(found.labels_)], normalize, map)
@@ -71,6 +72,12 @@ def all_alike(X: Embeddings, *, normalize: bool) -> bool:
     rounding = 16 * np.finfo(X.dtype).eps * np.abs(first).max()
     blocks = (X[begin : begin + _BLOCK] for begin in range(0, len(X), _BLOCK))
     return all(np.abs(_mapped(rows, normalize, None) - first).max() <= rounding for rows in blocks)
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    """Return what limits threads; to find the libraries takes milliseconds, and they are all loaded by now."""
+    return ThreadpoolController()
 
 
 def _mapped_sample(X: Embeddings, normalize: bool, map: Array | None, seed: int) -> Embeddings:

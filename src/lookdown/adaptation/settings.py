@@ -32,6 +32,8 @@ class Settings:
             raise InputError(f"full_rank is at least 0 and below 1, got {self.full_rank}")
         if self.softness and self.nearest < 1:
             raise InputError("softness and nearest exclude one another; choose one of them")
+        if self.softness and self.weighting == "classes":
+            raise InputError("soft clusters count by pairs; leave weighting='classes' away")
 
 
 CPLFPA = Settings()

@@ -148,11 +148,12 @@ def few_labels(domain: Domain, counts: tuple[int, ...], seeds: int, dimension: i
         roles = divide(domain, seed, protocol=conventional)
         case = Case(domain, roles, embeddings, Cosine().fit(embeddings))
         images = np.concatenate([roles.train, roles.target])
+        clusters = choose_clusters(embeddings[images], normalize=True, seed=seed)
         rows.setdefault("cosine", []).append(case.mean_average_precision(case.source))
         for count in counts:
             marked = _marked(domain, roles.train, count, seed)
             labels = [domain.labels[row] if row in marked else None for row in images.tolist()]
-            made = adapt(case.source, embeddings[images], labels=labels if count else None, method=AUTO, seed=seed)
+            made = adapt(case.source, embeddings[images], clusters=clusters, method=AUTO, labels=labels, seed=seed)
             rows.setdefault(f"{count} labels a class", []).append(case.mean_average_precision(made.metric))
     return {name: np.array(values) for name, values in rows.items()}
 
