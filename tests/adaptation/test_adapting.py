@@ -86,12 +86,17 @@ def test_a_mixture_is_fitted_to_the_clusters(weighting: Any) -> None:
         assert not expected.pseudo_labelled_
 
 
-def test_a_mixture_takes_true_labels_instead_of_clusters_where_there_are_any() -> None:
+def test_a_mixture_takes_true_labels_and_gives_them_to_their_clusters() -> None:
     X, y = kinds(5, 20, gap=1.5)
     labels = np.where(np.arange(100) < 40, y, -1)
     pseudo = k_means(on_sphere(X), 6).labels_
     old = mixture()
-    expected = MixtureLikelihoodRatio(**old.get_params()).fit(X, np.where(labels >= 0, 6 + labels, pseudo))
+    mixed = []
+    for row in range(100):
+        told = [labels[other] for other in range(40) if pseudo[other] == pseudo[row]]
+        majority = 6 + max(sorted(set(told)), key=told.count) if told else pseudo[row]
+        mixed.append(6 + labels[row] if row < 40 else majority)
+    expected = MixtureLikelihoodRatio(**old.get_params()).fit(X, mixed)
     found = adapt(old, X, clusters=6, method="cplfpa", labels=labels).metric
     np.testing.assert_allclose(found.score(X[:20], X[20:]), expected.score(X[:20], X[20:]), rtol=1e-9, atol=1e-9)
 
@@ -102,6 +107,10 @@ def test_soft_clusters_give_another_metric() -> None:
     hardly = adapt(source(), X, clusters=6, method=Settings(softness=1e-4))
     np.testing.assert_allclose(matrix(hardly), matrix(hard), rtol=1e-6, atol=1e-6 * np.abs(matrix(hard)).max())
     assert not np.allclose(matrix(soft), matrix(hard), rtol=0.1)
+
+
+def source_of_16() -> GaussianLikelihoodRatio:
+    return GaussianLikelihoodRatio(shrinkage=0.1).fit(*kinds(20, 10, 16, seed=3))
 
 
 def unseen() -> tuple[Array, Labels, Array, Labels]:
@@ -340,12 +349,38 @@ def test_labels_alone_teach_where_clusters_cannot() -> None:
     X, y = kinds(3, 8)
     old = source()
     adaptation = adapt(old, X, labels=y)
-    assert adaptation.helped
-    assert adaptation.reason.startswith("learnt from 24 true labels of 3 kinds alone: 24 images are too few")
+    assert adaptation.helped, "24 labels of 3 kinds outweigh the source in 6 dimensions"
+    assert adaptation.reason.startswith(
+        "the source metric is blended with 24 true labels of 3 kinds, without clusters: 24"
+    )
+    assert not adapt(old, X, labels=np.where(np.arange(24) < 9, y, -1)).helped, "9 do not"
     np.testing.assert_array_equal(
         matrix(adaptation), estimate(old, AUTO, None, PairMoments.of(X, y, normalize=True)).matrix_
     )
     kept(adapt(mixture_source := mixture(), X, labels=y), mixture_source, "too few")
+
+
+def test_a_mixture_refuses_settings_that_it_cannot_honour() -> None:
+    X, _ = kinds(5, 20)
+    for settings in (Settings(softness=1), Settings(source_chips=10), Settings(nearest=0.5), Settings(full_rank=0.5)):
+        with pytest.raises(InputError, match="of the settings it knows weighting and rounds"):
+            adapt(mixture(), X, clusters=6, method=settings)
+    adapt(mixture(), X, clusters=6, method=Settings(weighting="classes", rounds=2))
+
+
+def test_the_shortlist_of_an_adapted_mixture_says_nothing_of_rates_either() -> None:
+    X, _ = kinds(6, 30)
+    metric = adapt(mixture(), X, clusters=6).metric
+    assert isinstance(metric, MixtureLikelihoodRatio)
+    with pytest.raises(NotCalibratedError, match="adapted by clusters"):
+        metric.shortlist_metric().threshold(0.01)
+
+
+def test_copies_of_a_few_images_are_no_clusters() -> None:
+    X, _ = kinds(10, 1, 16)
+    made = adapt(source_of_16(), np.tile(X, (20, 1)))
+    assert not made.helped
+    assert "hardly fall into clusters" in made.reason
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -414,17 +449,19 @@ def test_further_images_are_checked() -> None:
 def test_a_number_of_clusters_that_cannot_be_is_refused(clusters: Any, method: Any) -> None:
     X, _ = kinds(5, 20)
     for rows in (X, np.tile(X[:1], (100, 1))):  # before anything is looked at
-        with pytest.raises(InputError, match=r"clusters must be 'auto' or a whole number from 2 to the 100 images, go"):
+        with pytest.raises(
+            InputError, match=r"clusters must be 'auto' or a whole number from 2 to 99 for 100 images, go"
+        ):
             adapt(source(), rows, clusters=clusters, method=method)
 
 
 def test_one_image_has_no_two_clusters() -> None:
-    with pytest.raises(InputError, match="from 2 to the 1 images, got 2"):
+    with pytest.raises(InputError, match="from 2 to 0 for 1 images, got 2"):
         adapt(source(), kinds()[0][:1], clusters=2)
 
 
 def test_as_many_clusters_as_images_have_no_same_pair() -> None:
-    with pytest.raises(InputError, match="no same pair"):
+    with pytest.raises(InputError, match="from 2 to 19 for 20 images, got 20"):
         adapt(source(), kinds(5, 4)[0], clusters=20, method="cplfpa")
 
 

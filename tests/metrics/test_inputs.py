@@ -93,6 +93,10 @@ def test_labels_that_cannot_be_compared_are_refused(values: Any, message: str) -
         (np.array(["b", None, "a", "b"], dtype=object), [1, 0, 0, 1], [True, False, True, True]),
         (torch.tensor([5, -1, 3, 5]), [1, 0, 0, 1], [True, False, True, True]),
         ([None] * 4, [0, 0, 0, 0], [False] * 4),
+        (["b", float("nan"), "a", "b"], [1, 0, 0, 1], [True, False, True, True]),
+        (["b", -1, "a", "b"], [1, 0, 0, 1], [True, False, True, True]),
+        ([5.0, None, 3.0, 5.0], [1, 0, 0, 1], [True, False, True, True]),
+        (np.array([[5], [-1], [3], [5]]), [1, 0, 0, 1], [True, False, True, True]),
         (["-1", "a", "a", "b"], [0, 1, 1, 2], [True] * 4),
     ],
 )
@@ -105,6 +109,8 @@ def test_rows_without_a_label_are_told_apart(values: Any, numbers: list[int], kn
 def test_partial_labels_are_one_a_row_and_of_one_kind() -> None:
     with pytest.raises(InputError, match="y has 2 labels for 4 rows; give one label a row, or None"):
         as_partial_labels(["a", None], 4)
+    with pytest.raises(InputError, match="y must be one label a row, got 7"):
+        as_partial_labels(7, 4)
     with pytest.raises(InputError, match="use all strings or all integers"):
         as_partial_labels(["a", 1, None, "b"], 4)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from lookdown.adaptation.clustering import Clusters, all_alike
+from lookdown.adaptation.clustering import SAMPLE, Clusters, all_alike
 from lookdown.adaptation.estimation import estimate, normalizes, target_clusters, weighting
 from lookdown.adaptation.number_of_clusters import choose_clusters
 from lookdown.adaptation.pseudo_labels import Covariances, pseudo_moments, soft_covariances
@@ -53,7 +53,8 @@ class Adaptation:
         if self._basis.clusters.normalize:
             refuse_zero(embeddings)  # here, since a block would name its own row
         basis = self._basis.with_more(embeddings)
-        return replace(self, metric=basis.metric(), _basis=basis)
+        more = f"{self.reason}, and {len(embeddings):,} images more"
+        return replace(self, metric=basis.metric(), reason=more, _basis=basis)
 
     def recalibrate(
         self,
@@ -112,12 +113,14 @@ def adapt(
     """
     embeddings = metric._embeddings(X)
     settings = _settings(method)
+    if isinstance(metric, MixtureLikelihoodRatio) and isinstance(method, Settings):
+        _refuse_for_mixtures(method)
     if normalizes(metric):
         refuse_zero(embeddings)
     target = _Target(metric, embeddings, settings, *as_partial_labels(labels, len(embeddings), name="labels"))
     target.refuse_useless_labels()
     _refuse_count(clusters, len(embeddings))
-    if clusters == "auto" and len(embeddings) < _FEWEST:
+    if (method == "auto" or clusters == "auto") and len(embeddings) < _FEWEST:
         return target.kept(f"{len(embeddings)} images are too few to tell clusters in them; {_FEWEST} would do")
     if all_alike(embeddings, normalize=normalizes(metric)):
         return target.kept("all images look the same to the network, so there is one cluster")
@@ -161,28 +164,36 @@ class _Target:
         return PairMoments.of(rows, self.labels[self.known], normalize=normalizes(self.source))
 
     def kept(self, reason: str, clusters: int = 0, apart: float = 0.0) -> Adaptation:
-        """Fall back to the source metric, or to what the labels alone teach."""
+        """Fall back to the source metric, or to it and what the labels teach."""
         labelled = self.labelled()
         if labelled is None or isinstance(self.source, MixtureLikelihoodRatio):
-            return Adaptation(self.source, clusters, False, f"the source metric is kept: {reason}", apart)
+            told = "" if labelled is None else f" (a mixture learns nothing from {self.told()} without clusters)"
+            if self.source.calibration_ is not None:
+                told += "; its thresholds are those of the domain it was calibrated on"
+            return Adaptation(self.source, clusters, False, f"the source metric is kept: {reason}{told}", apart)
         metric = estimate(self.source, self.settings, None, labelled)
-        return Adaptation(metric, clusters, True, f"learnt from {self.told()} alone: {reason}", apart)
+        said = f"the source metric is blended with {self.told()}, without clusters: {reason}"
+        return Adaptation(metric, clusters, self.well_labelled, said, apart)
+
+    @property
+    def well_labelled(self) -> bool:
+        """Whether true labels have at least half of the say: see `estimate`."""
+        free = self.known.sum() - len(np.unique(self.labels[self.known]))
+        return bool(free >= 2 * self.embeddings.shape[1])
 
     def adapted(self, clusters: Clusters, apart: float) -> Adaptation:
         count = len(clusters.centres)
         reason = f"{len(self.embeddings):,} images in {count} clusters (separation {apart:.2f})"
         if self.known.any():
             reason += f", and {self.told()}"
-        helped = apart >= ENOUGH or bool(self.known.any())
+        helped = apart >= ENOUGH or self.well_labelled
         metric, basis = self.estimated(clusters)
         return Adaptation(metric, count, helped, reason, apart, basis)
 
     def estimated(self, clusters: Clusters) -> tuple[Metric, _Basis | None]:
         if isinstance(self.source, MixtureLikelihoodRatio):
-            pseudo = clusters.assign(self.embeddings)[0]
             parameters = self.source.get_params() | {"weighting": weighting(self.source, self.settings)}
-            mixture = MixtureLikelihoodRatio(**parameters)
-            mixture.fit(self.embeddings, np.where(self.known, len(clusters.centres) + self.labels, pseudo))
+            mixture = MixtureLikelihoodRatio(**parameters).fit(self.embeddings, self.mixed_labels(clusters))
             mixture.pseudo_labelled_ = True
             return mixture, None
         if self.settings.softness:
@@ -191,6 +202,14 @@ class _Target:
         moments = pseudo_moments(self.embeddings, clusters, self.settings)
         basis = _Basis(self.source, self.settings, clusters, moments, self.labelled())
         return basis.metric(), basis
+
+    def mixed_labels(self, clusters: Clusters) -> NDArray[np.int64]:
+        """Return the true label of each image, else the most frequent one of its cluster, else its cluster."""
+        found = clusters.assign(self.embeddings)[0]
+        names = np.arange(len(clusters.centres))
+        for cluster in np.unique(found[self.known]):
+            names[cluster] = len(names) + np.bincount(self.labels[self.known & (found == cluster)]).argmax()
+        return np.where(self.known, len(names) + self.labels, names[found])
 
     def told(self) -> str:
         return f"{self.known.sum():,} true labels of {len(np.unique(self.labels[self.known]))} kinds"
@@ -204,6 +223,14 @@ def _settings(method: Method | Settings) -> Settings:
     return AUTO if method == "auto" else CPLFPA
 
 
+def _refuse_for_mixtures(settings: Settings) -> None:
+    if replace(settings, weighting=None, rounds=1) != CPLFPA:
+        raise InputError("a mixture is fitted to clusters as they are; of the settings it knows weighting and rounds")
+
+
 def _refuse_count(clusters: int | Literal["auto"], images: int) -> None:
-    if clusters != "auto" and not (isinstance(clusters, int | np.integer) and 2 <= clusters <= images):
-        raise InputError(f"clusters must be 'auto' or a whole number from 2 to the {images} images, got {clusters!r}")
+    most = min(images - 1, SAMPLE)  # as many clusters as images would leave no same pair
+    if clusters != "auto" and not (isinstance(clusters, int | np.integer) and 2 <= clusters <= most):
+        raise InputError(
+            f"clusters must be 'auto' or a whole number from 2 to {most} for {images} images, got {clusters!r}"
+        )

@@ -55,7 +55,11 @@ def adapt(
         )
     adaptation = found.adaptation
     adaptation.metric.save(out, overwrite=overwrite)
-    typer.echo(f"{'adapted' if adaptation.helped else 'not adapted'}: {adaptation.reason}")
+    kept = not adaptation.metric.pseudo_labelled_
+    verdict = "not adapted" if kept else "adapted" if adaptation.helped else "adapted, though it is unlikely to help"
+    typer.echo(f"{verdict}: {adaptation.reason}")
     if adaptation.metric.calibration_ is None:
         typer.echo("the metric has no calibration: it ranks, and knows thresholds after calibrate on labelled chips")
-    typer.echo(f"metric in {out}; try `lookdown evaluate {run} --data {data} --adapted {out}`")
+    typer.echo(
+        f"metric in {out}; `lookdown evaluate {run} --adapted {out} --data MANIFEST` compares it on labelled chips"
+    )

@@ -153,7 +153,7 @@ def few_labels(domain: Domain, counts: tuple[int, ...], seeds: int, dimension: i
         for count in counts:
             marked = _marked(domain, roles.train, count, seed)
             labels = [domain.labels[row] if row in marked else None for row in images.tolist()]
-            made = adapt(case.source, embeddings[images], clusters=clusters, method=AUTO, labels=labels, seed=seed)
+            made = adapt(case.source, embeddings[images], clusters=clusters, labels=labels, seed=seed)
             rows.setdefault(f"{count} labels a class", []).append(case.mean_average_precision(made.metric))
     return {name: np.array(values) for name, values in rows.items()}
 
@@ -183,7 +183,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs=3, type=Path, metavar="FOLDER")
     parser.add_argument("-o", "--out", type=Path, required=True)
-    parser.add_argument("--test", action="store_true", help="score queries and gallery, not only the validation splits")
+    parser.add_argument("--test", action="store_true", help="score queries and gallery too, near and far")
     given = parser.parse_args()
     recipe = read_recipe(Recipe, RECIPE)
     domains = [read_domain(folder, recipe) for folder in given.folders]
@@ -197,6 +197,8 @@ def main() -> None:
         }
         _print(f"Variants, {part}, automatic K", {name: variants(some) for name, some in cases.items()})
         _print(f"Number of clusters, {part}", {name: sweep(some) for name, some in cases.items()})
+    if not given.test:
+        return
     said = [row for some in cases.values() for row in helped(some)]
     for source, target in permutations(domains, 2):
         for head in HEADS:

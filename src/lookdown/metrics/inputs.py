@@ -95,7 +95,7 @@ def as_partial_labels(
     numbers, known = np.zeros(samples, dtype=np.int64), np.zeros(samples, dtype=np.bool_)
     if y is None:
         return numbers, known
-    values = np.asarray(as_numpy(y))
+    values = _as_column(y, name)
     if len(values) != samples:
         raise InputError(f"{name} has {len(values)} labels for {samples} rows; give one label a row, or None")
     known[:] = [not (label is None or label != label or _is_minus_one(label)) for label in values.tolist()]
@@ -103,6 +103,20 @@ def as_partial_labels(
         labels = as_labels(values[known], int(known.sum()), name=name)
         numbers[known] = np.unique(labels, return_inverse=True)[1]
     return numbers, known
+
+
+def _as_column(y: PartialLabels, name: str) -> NDArray[Any]:
+    """Return labels one by one; a list stays one of objects, since numpy would turn NaN among strings into one."""
+    values = as_numpy(y)
+    if not hasattr(values, "dtype"):
+        try:
+            listed = list(values)
+        except TypeError as error:
+            raise InputError(f"{name} must be one label a row, got {y!r}") from error
+        values = np.empty(len(listed), dtype=object)
+        values[:] = listed
+    column = np.asarray(values)
+    return column.ravel() if column.ndim == 2 and column.shape[1] == 1 else column
 
 
 def _is_minus_one(label: Any) -> bool:
@@ -170,7 +184,8 @@ def refuse_zero(matrix: Embeddings, name: str = "X") -> None:
 
 def _of_one_type(labels: NDArray[Any], name: str) -> NDArray[Any]:
     """Turn an array of Python objects into one of integers, strings or bytes."""
-    for kind, dtype in ((str, np.str_), (bytes, np.bytes_), ((int, np.integer), np.int64)):
+    numbers = (int, float, np.integer, np.floating)
+    for kind, dtype in ((str, np.str_), (bytes, np.bytes_), ((int, np.integer), np.int64), (numbers, np.float64)):
         if all(isinstance(label, kind) for label in labels.tolist()):
             return labels.astype(dtype)
     found = ", ".join(sorted({type(label).__name__ for label in labels.tolist()}))

@@ -57,7 +57,7 @@ class Metric(BaseEstimator, ABC):
 
     n_features_in_: int
     calibration_: Calibration | None
-    pseudo_labelled_: bool  # fitted to clusters, not to classes: the model must not be asked for rates
+    pseudo_labelled_: bool = False  # fitted to clusters, not to classes: the model must not be asked for rates
     _needs_labels = True
     _has_model = False
 

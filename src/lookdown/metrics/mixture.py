@@ -269,6 +269,7 @@ class MixtureLikelihoodRatio(Metric):
     def _gaussian(self, indefinite: Literal["clip", "keep"]) -> GaussianLikelihoodRatio:
         metric = GaussianLikelihoodRatio(self.shrinkage, indefinite, self.normalize, self.weighting)
         metric._set_covariances(self.same_covariance_, self.different_covariance_, self.shrinkage_, self.mean_)
+        metric.pseudo_labelled_ = self.pseudo_labelled_
         return metric
 
     def _law(self, hypothesis: Hypothesis) -> ScoreLaw:
