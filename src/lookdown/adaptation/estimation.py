@@ -75,8 +75,8 @@ def _with_source(target: Covariances, source: Metric, settings: Settings) -> Cov
 def _with_labels(true: Covariances, otherwise: Covariances | None, source: Metric) -> Covariances:
     """Shrink the statistics of true labels towards what is known without them, the more the fewer there are.
 
-    With n labels, less the classes, and d dimensions the share is 2d / (2d + n): it was near the best of shares for 2
-    to 20 labels a class (docs/adaptation.md). Without clusters the source stands in, and without statistics the sphere.
+    With n labels, less the classes, and d dimensions the share is 2d / (2d + n): half for 2d labels. Without clusters
+    the source stands in, and without statistics the sphere.
     """
     d = len(true.mean)
     share = 2 * d / (2 * d + true.free[0])
