@@ -37,12 +37,12 @@ def test_every_variant_is_searched_by_and_true_labels_are_best(domains: list[Dom
 
 def test_far_domains_are_answered_and_labels_are_used(domains: list[Domain], tmp_path: Path) -> None:
     study = Study(domains, recipe(), tmp_path, seeds=1)
-    ((yes, alike, gain),) = helped(list(study.far(domains[0], domains[1], "glrt")))
+    ((yes, apart, gain),) = helped(list(study.far(domains[0], domains[1], "glrt")))
     assert isinstance(yes, bool)
-    assert 0 <= alike <= 1
+    assert -1 <= apart <= 1
     assert np.isfinite(gain)
     found = few_labels(domains[0], (0, 2, 6), seeds=2, dimension=8)
     assert list(found) == ["cosine", "0 labels a class", "2 labels a class", "6 labels a class"]
     values = np.array(list(found.values()))
     assert ((values > 0) & (values < 100)).all()
-    assert len(np.unique(values)) == values.size, "labels and seeds make a difference"
+    assert len(np.unique(values[1:])) == values[1:].size, "labels and seeds make a difference"
