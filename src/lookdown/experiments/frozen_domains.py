@@ -108,7 +108,9 @@ class Case:
 def read_domain(folder: Path, recipe: Recipe) -> Domain:
     """Return a domain that was prepared with `--split none`; features are kept beside its manifest."""
     manifest = Manifest.read(folder)
-    features = frozen_features(_embedder(recipe), manifest.paths, folder / "features", views=recipe.views)
+    features = frozen_features(
+        recipe.network.embedder(recipe.seed), manifest.paths, folder / "features", views=recipe.views
+    )
     columns = {name: np.array(manifest.table[name].to_pylist())[features.indices] for name in ("id", "scene_group")}
     background = np.asarray(manifest.background)[features.indices]
     labels = np.array([manifest.labels[row] or "" for row in features.indices])
@@ -177,7 +179,7 @@ def fitted_ratio(X: Array, labels: NDArray[np.str_]) -> GaussianLikelihoodRatio:
 
 def _trained(source: Domain, train: Rows, targets: Sequence[Domain], recipe: Recipe) -> dict[str, Array]:
     """Return the embeddings of the source's rows and of each target, by stage."""
-    embedder = _embedder(recipe)
+    embedder = recipe.network.embedder(recipe.seed)
     codes = np.unique(source.labels[train], return_inverse=True)[1].astype(np.int64)
     chips = TrainingSet(FeatureSamples(source.features, train), codes, source.ids[train].tolist())
     found: dict[str, Array] = {}
@@ -196,17 +198,3 @@ def _trained(source: Domain, train: Rows, targets: Sequence[Domain], recipe: Rec
 def _embed(embedder: Embedder, domain: Domain) -> Array:
     with torch.inference_mode():
         return np.asarray(embedder.head(torch.from_numpy(np.array(domain.features.array[0]))).double().numpy())
-
-
-def _embedder(recipe: Recipe) -> Embedder:
-    network = recipe.network
-    return Embedder(
-        network.backbone,
-        bands=network.bands,
-        size=network.size,
-        pooling=network.pooling,
-        head=network.head,
-        dimension=network.dimension,
-        weights=network.weights,
-        seed=recipe.seed,
-    )

@@ -55,11 +55,7 @@ def run(
 
 
 def _features(recipe: Recipe, chips: Manifest, world: Path) -> FrozenFeatures:
-    network = recipe.network
-    trunk = Embedder(
-        network.backbone, bands=network.bands, size=network.size, pooling=network.pooling, weights=network.weights
-    )
-    return frozen_features(trunk, chips.paths, world / "features", views=1)
+    return frozen_features(recipe.network.embedder(recipe.seed), chips.paths, world / "features", views=1)
 
 
 def _searched(run: Path, manifest: Manifest, parts: Mapping[str, FrozenFeatures]) -> list[Evaluation]:

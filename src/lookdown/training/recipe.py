@@ -10,6 +10,7 @@ from typing import Any, Literal
 from lookdown.chips.augmentation import Strengths
 from lookdown.errors import InputError
 from lookdown.losses import make_loss
+from lookdown.networks import Embedder
 
 __all__ = ["Batches", "Data", "MetricChoice", "Network", "Optimizer", "Recipe", "Stage1", "Stage2"]
 
@@ -46,6 +47,19 @@ class Network:
                 f"dimension must be at least 2, got {self.dimension}: the metric compares directions, and one number "
                 "has none but its sign"
             )
+
+    def embedder(self, seed: int) -> Embedder:
+        """Return the embedder as training begins with it."""
+        return Embedder(
+            self.backbone,
+            bands=self.bands,
+            size=self.size,
+            pooling=self.pooling,
+            head=self.head,
+            dimension=self.dimension,
+            weights=self.weights,
+            seed=seed,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

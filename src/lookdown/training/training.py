@@ -47,7 +47,7 @@ def train(recipe: Recipe, out: Path, observer: Observer | None = None) -> RunFol
     recipe = recipe.anchored()
     manifest = Manifest.read(recipe.data.manifest).with_role("train")
     refuse_untrainable(manifest, recipe)
-    fabric, embedder = _fabric(recipe), _embedder(recipe)
+    fabric, embedder = _fabric(recipe), recipe.network.embedder(recipe.seed)
     begin = RunFolder.create if fabric.is_global_zero else RunFolder
     run = begin(out, recipe, data_fingerprint(manifest), embedder.trunk_fingerprint)
     return _run(run, embedder, manifest, fabric, observer or Observer())
@@ -69,7 +69,7 @@ def resume(path: Path, observer: Observer | None = None, changes: Sequence[str] 
             f"{run.recipe.data.manifest} is not what {path} was begun with: chips, classes, roles or the times of "
             "files have changed (a copy keeps the times with cp -p); put them back, or begin a new run"
         )
-    fabric, embedder = _fabric(run.recipe), _embedder(run.recipe)
+    fabric, embedder = _fabric(run.recipe), run.recipe.network.embedder(run.recipe.seed)
     if embedder.trunk_fingerprint != run.trunk:
         raise OutputError(
             f"the trunk is not what {path} was begun with: {embedder.origin} gives other weights now; put the old ones "
@@ -161,20 +161,6 @@ def _retrieval(metric: Metric, embeddings: NDArray[np.float64], data: TrainingDa
     classes, ids = data.classes, data.validation.ids
     return evaluate(
         metric, embeddings, classes, embeddings, classes, groups=data.places, query_ids=ids, gallery_ids=ids
-    )
-
-
-def _embedder(recipe: Recipe) -> Embedder:
-    network = recipe.network
-    return Embedder(
-        network.backbone,
-        bands=network.bands,
-        size=network.size,
-        pooling=network.pooling,
-        head=network.head,
-        dimension=network.dimension,
-        weights=network.weights,
-        seed=recipe.seed,
     )
 
 
