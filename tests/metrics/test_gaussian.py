@@ -329,3 +329,13 @@ def test_input_that_does_not_fit_is_refused_by_name() -> None:
         metric.fit(X[:, :1], y)
     with pytest.raises(InputError, match="takes PairMoments, got ndarray; embeddings go to fit"):
         metric.fit_moments(X)  # type: ignore[arg-type]
+
+
+def test_the_shortlist_metric_of_an_indefinite_ratio_is_the_clipped_one() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 10
+    X = rng.normal(size=(10, 6))[y] + rng.normal(size=(300, 6))
+    kept = GaussianLikelihoodRatio(indefinite="keep").fit(X, y)
+    clipped = GaussianLikelihoodRatio(indefinite="clip").fit(X, y)
+    np.testing.assert_allclose(kept.shortlist_metric().score(X[:5], X), clipped.score(X[:5], X), rtol=1e-10)
+    assert clipped.shortlist_metric() is clipped

@@ -133,6 +133,15 @@ class GaussianLikelihoodRatio(L2Metric):
         gaps = paired_differences(self._prepare(first, "first"), self._prepare(second, "second"))
         return self.offset_ - half_squares(_map(gaps, self._positive)) + half_squares(_map(gaps, self._negative))
 
+    def shortlist_metric(self) -> GaussianLikelihoodRatio:
+        """Return a metric that any L2 engine can search: this one, or the same with its indefinite part clipped."""
+        if self.is_euclidean:
+            return self
+        clipped = GaussianLikelihoodRatio(self.shrinkage, "clip", self.normalize, self.weighting)
+        clipped._set_covariances(self.same_covariance_, self.different_covariance_, self.shrinkage_, self.mean_)
+        clipped.pseudo_labelled_ = self.pseudo_labelled_
+        return clipped
+
     def augment_query(self, X: ArrayLike) -> Embeddings:
         """Return (n, d + 2) vectors whose inner products with `augment_gallery` vectors are the scores, exactly."""
         x = self._prepare(X) - self.mean_

@@ -141,19 +141,19 @@ class Metric(BaseEstimator, ABC):
         law = self._law("same")
         return Estimate.of_model(law.exceedance(threshold), law.method)
 
-    def posterior(self, score: ArrayLike, prior: float) -> NDArray[np.float64]:
+    def posterior(self, score: ArrayLike, prior: float, method: Answer = "auto") -> NDArray[np.float64]:
         """Return the probability that pairs with these scores are the same, given how common same pairs are.
 
         `prior` is the share of same pairs among all that are compared, one in a thousand, say, for a rare ship in a
         large archive. It has no default: the answer hangs on it more than on anything else. A calibrated metric uses
         the ratio of the two score distributions it has seen; otherwise the score itself is taken at its word as a
-        log-likelihood ratio, with a warning.
+        log-likelihood ratio, with a warning unless `analytic` asks for that.
         """
         prior = _probability(prior, "a prior")
         scores = np.asarray(score, dtype=np.float64)
         if np.isnan(scores).any():
             raise errors.InputError("score contains NaN; drop the pairs that have no score")
-        calibration = self._calibration("auto", "a posterior")
+        calibration = self._calibration(method, "a posterior")
         ratio = scores if calibration is None else calibration.log_likelihood_ratio(scores)
         return np.asarray(expit(ratio + logit(prior)))
 
