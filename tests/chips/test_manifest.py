@@ -82,6 +82,8 @@ def test_chips_may_lie_elsewhere_and_may_be_moved(tmp_path: Path) -> None:
         ("path", "c:\\x.jpg", "is not a file below the root"),
         ("path", "scene.VRT", "virtual raster"),
         ("path", "chips/gone.jpg", "gone.jpg is missing"),
+        ("polygon", "GEOMETRYCOLLECTION (" * 100_000, "is not a WKT polygon"),
+        ("polygon", "POLYGON ((nan nan, 1 1, 2 2, nan nan))", "is not a WKT polygon"),
         ("polygon", "POLYGON ((1 2", "is not a WKT polygon"),
         ("polygon", "POINT (1 2)", "is not a WKT polygon"),
     ],

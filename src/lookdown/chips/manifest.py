@@ -37,6 +37,7 @@ SCHEMA = pa.schema([
 ])  # fmt: skip
 _ROOT = b"lookdown.root"
 _SHOWN = 5
+_POLYGON = re.compile(r"\s*POLYGON", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,11 @@ def _ids_that_repeat(table: pa.Table) -> list[str]:
 def _bad_rows(table: pa.Table) -> list[str]:
     problems = []
     required = [field.name for field in SCHEMA if not field.nullable]
-    polygons = shapely.from_wkt(np.array(table["polygon"].to_pylist(), dtype=object), on_invalid="ignore")
+    # A reader of WKT recurses into collections until the process dies: what is no polygon is not shown to it.
+    given = table["polygon"].to_pylist()
+    texts = [text if text and text.isascii() and _POLYGON.match(text) else None for text in given]
+    with np.errstate(all="ignore"):  # a coordinate may be NaN
+        polygons = shapely.from_wkt(np.array(texts, dtype=object), on_invalid="ignore")
     for row, chip in enumerate(table.to_pylist()):
         where = f"row {row} (id {chip['id']})"
         if absent := [name for name in required if chip[name] is None]:

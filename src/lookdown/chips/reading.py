@@ -209,6 +209,8 @@ def _read_image(path: Path) -> Chip:
 def _read_scene(path: Path) -> Chip:
     """Read a TIFF, or pixels deeper than 8 bits, as scenes are read: any number of bands, stretched to 8 bits."""
     with open_scene(path) as scene:
+        if scene.width * scene.height > MAX_PIXELS:
+            raise _too_large(path)
         pixels = scene.read((0, 0, scene.width, scene.height))
     return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels
 
