@@ -31,6 +31,7 @@ bench: $(VENV)/.every-extra  ## side-by-side measurements; each prints a table o
 	$(BIN)/python benchmarks/synthetic.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/adaptation.py
+	$(BIN)/python benchmarks/search.py
 
 demo: $(VENV)/.every-extra  ## draw the synthetic world, train, and compare cosine with the likelihood ratio
 	$(BIN)/lookdown prepare synthetic -o demo/world
@@ -57,5 +58,5 @@ $(VENV)/.torch: constraints.txt
 	touch $@
 
 $(VENV)/.every-extra: $(VENV)/.torch pyproject.toml
-	$(PIP) --editable '.[chips,networks,training,cli,bench,dev]'
+	$(PIP) --editable '.[chips,networks,training,gallery,cli,bench,dev]'
 	touch $@

@@ -5,6 +5,8 @@ from __future__ import annotations
 __all__ = [
     "CollapsedComponentWarning",
     "DamagedCacheWarning",
+    "GalleryBusyError",
+    "GalleryError",
     "ImageError",
     "InputError",
     "LookdownError",
@@ -100,6 +102,14 @@ class WeightsError(LookdownError, ValueError):
 
 class StoredEmbedderError(LookdownError, ValueError):
     """An embedder on disk that cannot be written or read; the message names the file."""
+
+
+class GalleryError(LookdownError, ValueError):
+    """A gallery that cannot be made, read or written, or that lacks what is asked for; the message names it."""
+
+
+class GalleryBusyError(GalleryError):
+    """A gallery that another process is writing to."""
 
 
 class UntrainedWarning(UserWarning):

@@ -32,7 +32,7 @@ def _parts() -> list[tuple[str, str]]:
         requirement = Requirement(line)
         marker = str(requirement.marker or "")
         part = marker.partition("extra == ")[2].strip("\"'") or "core"
-        if part != "dev":
+        if part != "dev" and requirement.name != "lookdown":  # an extra may take in others
             parts.append((part, requirement.name))
     return sorted(parts, key=lambda row: (row[0] != "core", row))
 

@@ -1,0 +1,1 @@
+"""Embeddings, a metric and a manifest as something that can be searched."""

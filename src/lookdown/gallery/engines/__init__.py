@@ -1,0 +1,35 @@
+"""Ways to search vectors, one file each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, get_args
+
+from lookdown.errors import InputError
+from lookdown.gallery.columns import Columns
+from lookdown.gallery.engines.engine import Engine, Lists, VectorStream
+from lookdown.gallery.engines.exact import Exact
+
+__all__ = ["MANY", "EngineName", "make_engine"]
+
+EngineName = Literal["auto", "exact", "ivf"]
+MANY = 1_000_000  # rows up to which comparing with all of them takes a blink
+
+
+def make_engine(
+    kind: EngineName,
+    stream: VectorStream,
+    columns: Columns,
+    lists: Lists | Callable[[], Lists | None] | None = None,
+) -> Engine:
+    """Load vectors into an engine; `auto` is exact up to a million rows.
+
+    `lists` is what an approximate engine had as its `assignment`, or a function that reads it, called if needed.
+    """
+    if kind not in get_args(EngineName):
+        raise InputError(f"engine must be one of {', '.join(get_args(EngineName))}, got {kind!r}")
+    if kind == "exact" or (kind == "auto" and stream.rows <= MANY):
+        return Exact(stream, columns)
+    from lookdown.gallery.engines.ivf import IVF  # faiss: only where it is used
+
+    return IVF(stream, columns, lists() if callable(lists) else lists)
