@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from lookdown.adaptation import Adaptation, adapt
     from lookdown.errors import LookdownError
     from lookdown.evaluation import Evaluation, evaluate
+    from lookdown.gallery import Gallery, Where
     from lookdown.losses import GLRTLoss, make_loss
     from lookdown.metrics import (
         Cosine,
@@ -28,10 +29,12 @@ __all__ = [
     "Euclidean",
     "Evaluation",
     "GLRTLoss",
+    "Gallery",
     "GaussianLikelihoodRatio",
     "LookdownError",
     "MixtureLikelihoodRatio",
     "PairMoments",
+    "Where",
     "__version__",
     "adapt",
     "evaluate",
@@ -48,10 +51,12 @@ _HOMES = {
     "Euclidean": "lookdown.metrics",
     "Evaluation": "lookdown.evaluation",
     "GLRTLoss": "lookdown.losses",
+    "Gallery": "lookdown.gallery",
     "GaussianLikelihoodRatio": "lookdown.metrics",
     "LookdownError": "lookdown.errors",
     "MixtureLikelihoodRatio": "lookdown.metrics",
     "PairMoments": "lookdown.metrics",
+    "Where": "lookdown.gallery",
     "adapt": "lookdown.adaptation",
     "evaluate": "lookdown.evaluation",
     "load_metric": "lookdown.metrics",

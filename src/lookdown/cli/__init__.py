@@ -10,7 +10,10 @@ from lookdown import __version__
 from lookdown.cli.adapt import adapt
 from lookdown.cli.doctor import doctor
 from lookdown.cli.evaluate import evaluate
+from lookdown.cli.gallery import gallery
+from lookdown.cli.index import index
 from lookdown.cli.prepare import prepare
+from lookdown.cli.search import search
 from lookdown.cli.train import train
 
 __all__ = ["app"]
@@ -21,6 +24,9 @@ app.command()(prepare)
 app.command()(train)
 app.command()(evaluate)
 app.command()(adapt)
+app.command()(index)
+app.command()(search)
+app.add_typer(gallery, name="gallery")
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,91 @@
+"""lookdown index: an archive of images as a gallery that can be searched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def index(
+    given: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="[RUN] IMAGES...",
+            help="a run of `lookdown train`, then manifests, images, or folders of images and scenes",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", help="folder of the gallery; an existing one is added to")],
+    embedder: Annotated[
+        str | None, typer.Option(help="instead of a run: a pretrained network, such as tf_efficientnet_lite0")
+    ] = None,
+    dimension: Annotated[int, typer.Option(min=2, help="with --embedder: numbers in an embedding")] = 64,
+    window: Annotated[
+        list[int] | None, typer.Option(min=8, help="side in pixels of the windows that scenes are cut into; repeatable")
+    ] = None,
+    stride: Annotated[
+        list[int] | None, typer.Option(min=1, help="step between windows, for all or each; else half their side")
+    ] = None,
+    scene_side: Annotated[
+        int, typer.Option(min=1, help="images with a side of more pixels are scenes, others chips")
+    ] = 512,
+    whole: Annotated[bool, typer.Option("--whole", help="take every image as one chip, however large")] = False,
+    classes: Annotated[bool, typer.Option("--classes", help="the folder that an image is in names its class")] = False,
+    every_role: Annotated[
+        bool, typer.Option("--every-role", help="of manifests also what trains and asks, not the gallery alone")
+    ] = False,
+    time: Annotated[str | None, typer.Option(help="when the images were taken, ISO 8601")] = None,
+    sensor: Annotated[str | None, typer.Option(help="what took the images")] = None,
+) -> None:
+    """Put images into a gallery; what is there already is left alone, so it can be stopped and run again."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from lookdown.errors import InputError
+    from lookdown.gallery import Cutting, Gallery
+    from lookdown.gallery.making import gallery_of_pretrained, gallery_of_run, is_run
+
+    cutting = Cutting(
+        windows=tuple(window or (64,)),
+        strides=tuple(stride) if stride else None,
+        scene_side=scene_side,
+        whole=whole,
+        classes=classes,
+        time=time,
+        sensor=sensor,
+    )
+    run, images = (given[0], given[1:]) if is_run(given[0]) else (None, given)
+    if run is not None and embedder is not None:
+        raise InputError(f"{run} is a run and has an embedder; leave --embedder out, or the run")
+    if not images:
+        raise InputError(f"there is nothing to index; give images after {run}")
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("fitting a projection" if embedder else "opening", total=None)
+
+        def show(done: int, known: int) -> None:
+            bar.update(task, completed=done, total=known)
+
+        if run is not None:
+            gallery = gallery_of_run(out, run)
+        elif embedder is not None:
+            gallery = gallery_of_pretrained(out, embedder, images, cutting, dimension=dimension, progress=show)
+        elif (out / "gallery.json").exists():
+            gallery = Gallery.open(out)
+        else:
+            raise InputError(
+                f"{given[0]} is no run, so say how to embed: `lookdown index RUN IMAGES... -o {out}`, or without "
+                f"training `lookdown index --embedder tf_efficientnet_lite0 IMAGES... -o {out}`"
+            )
+        bar.reset(task, description="indexing")
+        added = gallery.add(list(images), cutting=cutting, every_role=every_role, progress=show)
+    for item, reason in list(added.skipped.items())[:20]:
+        typer.echo(f"skipped {item}: {reason}", err=True)
+    if len(added.skipped) > 20:
+        typer.echo(f"and {len(added.skipped) - 20:,} more, see {out / 'skipped.csv'}", err=True)
+    present = f", {added.present:,} were there" if added.present else ""
+    typer.echo(f"{added.added:,} chips added{present}; {len(gallery):,} in {out}")
+    if len(gallery):
+        typer.echo(f"try `lookdown search {out} IMAGE`")

@@ -1,0 +1,316 @@
+"""A gallery: an archive of chips that can be searched, added to, adapted to itself and taught."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lookdown.adaptation import Settings
+from lookdown.adaptation.adapting import Method
+from lookdown.errors import GalleryError, InputError
+from lookdown.gallery.adding import Added, add_chips, add_vectors, note_skipped
+from lookdown.gallery.columns import Rows
+from lookdown.gallery.engines import EngineName
+from lookdown.gallery.examples import Example, as_examples, one_or_several, picture
+from lookdown.gallery.folder import GalleryFolder
+from lookdown.gallery.intake import Cutting, parts_of
+from lookdown.gallery.learning import Labels, Learnt, calibrate, estimate
+from lookdown.gallery.metric_shelf import MetricShelf, ShelvedMetric
+from lookdown.gallery.records import Records, Snapshot
+from lookdown.gallery.request import Request
+from lookdown.gallery.results import Results
+from lookdown.gallery.stats import Stats, count
+from lookdown.gallery.views import Views
+from lookdown.gallery.where import Where
+from lookdown.metrics import Cosine, Metric
+from lookdown.networks import Embedder
+
+if TYPE_CHECKING:
+    from lookdown.chips.manifest import Manifest
+
+__all__ = ["Gallery"]
+
+Progress = Callable[[int, int], None]
+
+_PRIOR = 0.01  # one chip in a hundred is of the query's kind
+
+
+class Gallery:
+    """An archive that can be searched.
+
+    Use `Gallery.create` or `Gallery.open`. A gallery shows what was there when it was opened, or at its last `refresh`
+    or change of its own; other processes may go on writing to the folder meanwhile.
+    """
+
+    def __init__(self, path: str | Path, *, engine: EngineName = "auto") -> None:
+        self.path = Path(path)
+        self._folder = GalleryFolder.open(self.path)
+        self._records = Records.open(self.path)
+        self._shelf = MetricShelf(self.path / "metrics")
+        self._views = Views(self.path, self._records, self._shelf, engine)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        embedder: Embedder | None = None,
+        metric: Metric | None = None,
+        *,
+        dimension: int | None = None,
+        about: str = "given when the gallery was made",
+        engine: EngineName = "auto",
+    ) -> Gallery:
+        """Make a gallery without chips, for an embedder and a metric; without one it is the cosine.
+
+        Without an embedder the gallery holds vectors of `dimension` numbers that you embed yourself.
+        """
+        path = Path(path)
+        width = embedder.settings.dimension if embedder is not None else dimension
+        if width is None:
+            raise InputError("a gallery without an embedder needs the dimension of its vectors")
+        chosen = metric or Cosine().fit(np.ones((1, width)))
+        if chosen.n_features_in_ != width:
+            raise InputError(f"the metric takes {chosen.n_features_in_} numbers, the embedder gives {width}")
+        folder = GalleryFolder.begin(path, width, None if embedder is None else embedder.fingerprint)
+        with folder.writing():
+            folder.refuse_finished()  # by another process, meanwhile
+            Records.create(path, width)
+            if embedder is not None:
+                embedder.save(path / "embedder", overwrite=True)
+            shelf = MetricShelf.empty(path / "metrics")
+            kind = "cosine" if isinstance(chosen, Cosine) else "trained"
+            shelf.use(shelf.add(chosen, kind, about).name)
+            folder.write()
+        return cls(path, engine=engine)
+
+    @classmethod
+    def open(cls, path: str | Path, *, engine: EngineName = "auto") -> Gallery:
+        """Open a gallery, to search it or to change it."""
+        return cls(path, engine=engine)
+
+    def __len__(self) -> int:
+        return len(self.snapshot)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The table as this gallery shows it."""
+        return self._views.snapshot
+
+    @property
+    def metric(self) -> str:
+        """The name of the metric in use."""
+        return self._views.current
+
+    @cached_property
+    def embedder(self) -> Embedder | None:
+        """The network of the gallery, None where it holds vectors from elsewhere."""
+        if self._folder.fingerprint is None:
+            return None
+        embedder = Embedder.load(self.path / "embedder")
+        if embedder.fingerprint != self._folder.fingerprint:
+            raise GalleryError(
+                f"the embedder in {self.path} is not the one that its embeddings come from; restore that folder from a "
+                "copy"
+            )
+        return embedder
+
+    def refresh(self) -> bool:
+        """See what others have changed since; True if they have."""
+        return self._views.refresh()
+
+    def add(
+        self,
+        images: str | Path | Manifest | Sequence[str | Path | Manifest],
+        *,
+        cutting: Cutting | None = None,
+        every_role: bool = False,
+        progress: Progress = lambda done, known: None,
+    ) -> Added:
+        """Embed and add what is not there yet: manifests, images, folders of images, and scenes, cut into windows.
+
+        Chips that are there are left alone, so an interrupted run goes on when it is started again. Images that cannot
+        be read are left out, and listed in `skipped.csv`.
+        """
+        if self.embedder is None:
+            raise GalleryError(f"{self.path} has no embedder; embed the images yourself and use add_embeddings")
+        given: list[Any] = list(images) if isinstance(images, list | tuple) else [images]
+        parts = parts_of(given, cutting or Cutting(), every_role=every_role)
+        with self._folder.writing():
+            added = add_chips(self._records, self.embedder, parts, progress)
+            note_skipped(self.path / "skipped.csv", added.skipped, self._records)
+        self.refresh()
+        return added
+
+    def add_embeddings(
+        self, rows: Sequence[dict[str, Any]], embeddings: ArrayLike, *, fingerprint: str | None = None
+    ) -> Added:
+        """Add chips that were embedded elsewhere, a mapping and a vector each; `id` and `source` are needed.
+
+        Where the gallery has an embedder, `fingerprint` says which one made the vectors: others are not comparable.
+        """
+        if fingerprint != self._folder.fingerprint:
+            raise GalleryError(
+                f"the vectors come from the embedder {fingerprint}, and {self.path} holds those of "
+                f"{self._folder.fingerprint}; embed the images with the network of this gallery"
+            )
+        with self._folder.writing():
+            added = add_vectors(self._records, rows, embeddings, self._folder.dimension)
+        self.refresh()
+        return added
+
+    def remove(self, ids: Sequence[str] | None = None, *, where: Where | None = None) -> int:
+        """Take chips out, by their ids or by a filter, and return how many they were."""
+        if (ids is None) == (where is None):
+            raise InputError("say which chips to remove: by ids, or by a filter")
+        with self._folder.writing():
+            self.refresh()
+            if where is not None:
+                rows: Rows = np.flatnonzero(where.rows(self.snapshot.columns))
+            else:
+                rows = np.unique(self._rows(ids or ()))
+            if len(rows):
+                self._records.remove(self.snapshot.keys[rows])
+                self._records.tidy()
+        self.refresh()
+        return len(rows)
+
+    def search(
+        self,
+        query: Example | Sequence[Example],
+        k: int | None = None,
+        *,
+        counter_examples: Example | Sequence[Example] = (),
+        where: Where | None = None,
+        false_alarm_rate: float | None = None,
+        metric: str | Metric | None = None,
+        prior: float = _PRIOR,
+        overlap: float | None = 0.2,
+        expand: int = 0,
+        rerank: bool = False,
+    ) -> Results:
+        """Find chips of the same kind as the query: the k best (50), or all that a false-alarm rate accepts.
+
+        query: an image (file, bytes, or uint8 pixels (h, w, bands)), an embedding, the id of a chip, or several of
+            these in a list; a score is then the mean over them. Chips that are examples are not among the results.
+        counter_examples: what it should not be like.
+        metric: the name of another metric of this gallery, `cosine`, or one that you bring.
+        prior: the share of the archive that you take to be of this kind; posteriors follow from it.
+        overlap: windows of one scene that share more than this of the smaller one are one hit; None keeps them all.
+        expand: so many of the best hits join the query, and the search is done again.
+        rerank: order the hits by their k-reciprocal neighbours; their scores stay.
+        """
+        view = self._views.under(metric)
+        examples = as_examples(query, view.snapshot, self._network(query))
+        counters = as_examples(counter_examples, view.snapshot, self._network(counter_examples))
+        told = examples.told
+        if len(counters.embeddings):
+            told += f", unlike {counters.told}"
+        if where is not None and not where.everything:
+            told += f", {where.describe()}"
+        return view.search(
+            Request(
+                examples=examples.embeddings,
+                counter_examples=counters.embeddings,
+                left_out=np.unique(np.r_[examples.rows, counters.rows]),
+                told=told,
+                k=50 if k is None and false_alarm_rate is None else k,
+                false_alarm_rate=false_alarm_rate,
+                where=None if where is None or where.everything else where,
+                prior=prior,
+                overlap=overlap,
+                expand=expand,
+                rerank=rerank,
+            )
+        )
+
+    def picture(self, example: Example) -> bytes | None:
+        """Return an example, or a chip by its id, as a small JPEG; None where it is only an embedding."""
+        return picture(example, self.snapshot)
+
+    def label(self, ids: Sequence[str], labels: Sequence[str | None], *, background: Sequence[str] = ()) -> None:
+        """Say what chips show: a kind each, or None to take a label away; those in `background` show no object."""
+        if len(ids) != len(labels):
+            raise InputError(f"give as many labels as ids; got {len(labels)} and {len(ids)}")
+        if twice := {name for name in (*ids, *background) if [*ids, *background].count(name) > 1}:
+            raise InputError(f"chip {min(twice)} is named twice; say one thing of each")
+        if wrong := [label for label in labels if label is not None and not (isinstance(label, str) and label)]:
+            raise InputError(f"a label is a text or None, got {wrong[0]!r}")
+        with self._folder.writing():
+            self.refresh()
+            self._rows([*ids, *background])
+            told = [*labels, *[None] * len(background)]
+            self._records.mark([*ids, *background], told, [*[False] * len(ids), *[True] * len(background)])
+        self.refresh()
+
+    def teach(
+        self, ids: Sequence[str], labels: Sequence[str | None], *, background: Sequence[str] = (), seed: int = 0
+    ) -> Learnt:
+        """Label chips, and re-estimate the metric with all labels that were given in this gallery."""
+        self.label(ids, labels, background=background)
+        return self._estimate("taught", seed=seed)
+
+    def adapt(
+        self,
+        clusters: int | Literal["auto"] = "auto",
+        *,
+        method: Method | Settings = "auto",
+        labels: Labels = "marked",
+        seed: int = 0,
+    ) -> Learnt:
+        """Estimate a metric anew on the gallery's own embeddings, keep it beside the others and use it."""
+        return self._estimate("adapted", clusters=clusters, method=method, labels=labels, seed=seed)
+
+    def calibrate(self, *, labels: Labels = "all", seed: int = 0) -> Learnt:
+        """Learn from labelled chips what scores of the metric in use are worth, so that it knows false-alarm rates.
+
+        Chips that the metric was taught by are left out. What was found by searching is more like the query than the
+        archive is, so label some chips at random as well.
+        """
+        with self._folder.writing():
+            self.refresh()
+            learnt = calibrate(self.snapshot, self._shelf, labels=labels, seed=seed)
+        self.refresh()
+        return learnt
+
+    def metrics(self) -> list[ShelvedMetric]:
+        """Return what is known of each metric, oldest first."""
+        return [self._shelf.about(name) for name in self._shelf.names()]
+
+    def use(self, metric: str) -> None:
+        """Search by another metric of this gallery from now on."""
+        with self._folder.writing():
+            self._shelf.use(metric)
+        self.refresh()
+
+    def stats(self) -> Stats:
+        """Return what the gallery holds."""
+        return count(self.snapshot, self.path, embedder=self._folder.fingerprint, metric=self.metric)
+
+    def _estimate(self, kind: Literal["adapted", "taught"], **options: Any) -> Learnt:
+        with self._folder.writing():
+            self.refresh()
+            learnt = estimate(self.snapshot, self._shelf, kind, **options)
+        self.refresh()
+        return learnt
+
+    def _rows(self, ids: Sequence[str]) -> Rows:
+        if isinstance(ids, str):
+            raise InputError("ids must be a list; put the one id into one")
+        rows = self.snapshot.find(ids)
+        if (rows < 0).any():
+            raise GalleryError(f"{self.path} has no chip {list(ids)[int(np.argmin(rows))]!r}; see `lookdown search`")
+        return rows
+
+    def _network(self, given: Example | Sequence[Example]) -> Embedder | None:
+        """Load the embedder only if there is an image among the examples: it takes a second."""
+        several = one_or_several(given)
+        images = [item for item in several if not (isinstance(item, np.ndarray) and item.ndim == 1)]
+        named = [item for item in images if isinstance(item, str)]
+        if len(named) == len(images) and (not named or (self.snapshot.find(named) >= 0).all()):
+            return None
+        return self.embedder

@@ -1,0 +1,121 @@
+"""A gallery's metric, estimated anew from what it holds: clusters, labels, and what scores do on labelled chips."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookdown.adaptation import Settings, adapt
+from lookdown.adaptation.adapting import Method
+from lookdown.errors import GalleryError, InputError
+from lookdown.gallery.metric_shelf import MetricShelf
+from lookdown.gallery.records import Snapshot
+
+__all__ = ["Labels", "Learnt", "calibrate", "estimate"]
+
+Labels = Literal["marked", "all", "none"]  # whose labels count: those given in the gallery, also the manifest's, none
+
+_CALIBRATED_ON = 5_000  # chips; all their pairs are compared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learnt:
+    """What came of adapting, teaching or calibrating."""
+
+    metric: str  # the one in use now
+    changed: bool  # False where nothing better was found, and the metric is the one from before
+    helped: bool  # likely to be better, as far as can be told
+    reason: str
+
+
+def estimate(
+    snapshot: Snapshot,
+    shelf: MetricShelf,
+    kind: Literal["adapted", "taught"],
+    *,
+    clusters: int | Literal["auto"] = "auto",
+    method: Method | Settings = "auto",
+    labels: Labels = "marked",
+    seed: int = 0,
+) -> Learnt:
+    """Adapt the metric that the gallery was made with to its embeddings, and put the new one into use.
+
+    It starts from that metric every time, so that one adaptation does not build on another.
+    """
+    if not len(snapshot):
+        raise GalleryError(f"{snapshot.folder} holds no chips yet; add some with `lookdown index`")
+    source = shelf.names()[0]
+    known = _known(snapshot, labels)
+    classes = _classes(snapshot, known)
+    counts = np.unique(classes[known], return_counts=True)[1]
+    if known.any() and (len(counts) < 2 or counts.max() < 2):
+        if kind == "taught":
+            reason = f"{known.sum()} labels make no pairs yet; label two of a kind, and another kind or background"
+            return Learnt(metric=shelf.current, changed=False, helped=False, reason=reason)
+        known[:] = False
+    found = adapt(
+        shelf.load(source),
+        snapshot.embeddings(),
+        clusters=clusters,
+        method=method,
+        labels=classes if known.any() else None,
+        seed=seed,
+    )
+    if not found.metric.pseudo_labelled_:
+        return Learnt(metric=shelf.current, changed=False, helped=False, reason=found.reason)
+    shelved = shelf.add(found.metric, kind, found.reason, base=source, taught_by=_ids(snapshot, known))
+    shelf.use(shelved.name)
+    return Learnt(metric=shelved.name, changed=True, helped=found.helped, reason=found.reason)
+
+
+def calibrate(snapshot: Snapshot, shelf: MetricShelf, *, labels: Labels = "all", seed: int = 0) -> Learnt:
+    """Measure on labelled chips what scores of the metric in use are worth, and put it into use with that.
+
+    Chips that it was taught by are left out: it would judge itself by what it has learnt.
+    """
+    used = shelf.about(shelf.current)
+    known = _known(snapshot, labels)
+    taught = snapshot.find(used.taught_by)
+    known[taught[taught >= 0]] = False
+    rows = np.flatnonzero(known)
+    if not len(rows):
+        raise GalleryError(
+            f"{snapshot.folder} has no labelled chips that {used.name} was not taught by; label some more, two of a "
+            "kind and some of another or background, with `lookdown gallery label --no-teach`"
+        )
+    if len(rows) > _CALIBRATED_ON:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, _CALIBRATED_ON, replace=False))
+    metric = deepcopy(shelf.load(used.name))
+    groups = [row["scene_group"] for row in snapshot.read(rows, ["scene_group"])]
+    columns = snapshot.columns
+    metric.calibrate(snapshot.embeddings(rows), columns.labels.codes[rows], groups, columns.background[rows], seed=seed)
+    reason = f"{used.name}, calibrated on {len(rows):,} labelled chips of {len(set(groups)):,} places"
+    shelved = shelf.add(metric, "calibrated", reason, base=used.name, taught_by=used.taught_by)
+    shelf.use(shelved.name)
+    return Learnt(metric=shelved.name, changed=True, helped=True, reason=reason)
+
+
+def _known(snapshot: Snapshot, labels: Labels) -> NDArray[np.bool_]:
+    """Return of which chips it is known what they show."""
+    if labels not in ("marked", "all", "none"):
+        raise InputError(f"labels must be 'marked', 'all' or 'none', got {labels!r}")
+    columns = snapshot.columns
+    known = (columns.labels.codes >= 0) | columns.background
+    return known & (snapshot.marked | (labels == "all")) & (labels != "none")
+
+
+def _classes(snapshot: Snapshot, known: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the class of each chip, -1 where it is not known; background is of no class, so each is its own."""
+    labels = snapshot.columns.labels
+    classes = np.where(known, labels.codes, -1).astype(np.int64)
+    empty = np.flatnonzero(known & snapshot.columns.background)
+    classes[empty] = len(labels.values) + np.arange(len(empty))
+    return classes
+
+
+def _ids(snapshot: Snapshot, chosen: NDArray[np.bool_]) -> list[str]:
+    return list(snapshot.ids.take(np.flatnonzero(chosen)).to_pylist())

@@ -1,0 +1,266 @@
+"""The table of record: a row a chip, with its raw embedding and thumbnail, in LanceDB.
+
+Everything else that a gallery holds in memory or beside the table is derived from it. Rows are found by place or by a
+number that we gave them, so no text of a user ever stands in an expression.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import: it warns of every table that it makes
+
+import lancedb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import shapely
+from numpy.typing import NDArray
+
+from lookdown.errors import GalleryError, LookdownError
+from lookdown.gallery.columns import Codes, Columns, Rows
+from lookdown.gallery.instants import parse_times
+from lookdown.gallery.region import shapes
+
+__all__ = ["Records", "Snapshot", "schema"]
+
+Embeddings = NDArray[np.float32]
+
+NAME = "records"
+BOUNDS = ("west", "south", "east", "north")
+_AT_ONCE = 65_536  # rows streamed
+_GONE_AT_ONCE = 10_000  # keys in one deletion
+_RAISED = (OSError, RuntimeError, ValueError, pa.ArrowException)
+_PANICS = ("PanicException", "RustPanic")  # of damaged files; they cannot be imported, and the first is no Exception
+_NOISE = re.compile(r"(lance error|External error|LanceError\(\w+\)|Generic \w+ error): |, /\S+\.rs:\d+:\d+")
+_AGAIN = "free the disk or check the folder, and run the same again: what was added before is kept"
+_RESTORE = "check the folder; restore it from a copy, or index anew"
+_KEPT = timedelta(days=1)  # what readers opened before may still read
+
+
+def schema(dimension: int) -> pa.Schema:
+    """Return the columns of the table."""
+    return pa.schema([
+        pa.field("key", pa.int64(), nullable=False),  # ours, rising, never given twice
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("source", pa.string(), nullable=False),  # the file
+        pa.field("scene", pa.string(), nullable=False),
+        pa.field("scene_group", pa.string(), nullable=False),
+        pa.field("polygon", pa.string()),  # WKT, pixels in the scene; empty where the chip is the whole image
+        pa.field("footprint", pa.string()),  # WKT, degrees of longitude and latitude (WGS84)
+        *(pa.field(name, pa.float64()) for name in BOUNDS),  # of the footprint
+        pa.field("time", pa.string()),  # ISO 8601
+        pa.field("sensor", pa.string()),
+        pa.field("gsd", pa.float64()),  # metres a pixel
+        pa.field("label", pa.string()),
+        pa.field("background", pa.bool_(), nullable=False),  # known to show none of the objects
+        pa.field("marked", pa.bool_(), nullable=False),  # label or background said by a user of the gallery
+        pa.field("embedding", pa.list_(pa.float32(), dimension), nullable=False),  # raw
+        pa.field("thumbnail", pa.binary(), nullable=False),  # JPEG
+    ])  # fmt: skip
+
+
+class Records:
+    """The table, to write to; one writer at a time."""
+
+    def __init__(self, folder: Path, table: Any) -> None:
+        self.folder = folder
+        self._table = table
+
+    @classmethod
+    def create(cls, folder: Path, dimension: int) -> Records:
+        """Make the table, without rows; one without rows that an unfinished gallery left is replaced."""
+        with _told(folder, "cannot be made"):
+            database = lancedb.connect(folder)
+            begun = any((folder / f"{NAME}.lance" / "_versions").glob("*.manifest"))  # else it was killed before
+            if begun and (rows := database.open_table(NAME).count_rows()):
+                raise GalleryError(
+                    f"{folder} holds a table of {rows:,} chips without its gallery.json; restore that file from a "
+                    "copy, or name another folder"
+                )
+            return cls(folder, database.create_table(NAME, schema=schema(dimension), mode="overwrite"))
+
+    @classmethod
+    def open(cls, folder: Path) -> Records:
+        """Open the table of a gallery."""
+        with _told(folder, "cannot be opened"):
+            return cls(folder, lancedb.connect(folder).open_table(NAME))
+
+    @property
+    def version(self) -> int:
+        """The latest version, whoever wrote it."""
+        with _told(self.folder, "cannot be read"):
+            self._table.checkout_latest()
+            return int(self._table.version)
+
+    def append(self, rows: Sequence[Mapping[str, Any]], embeddings: Embeddings, *, first_key: int) -> None:
+        """Add rows in one step: all of them are there when this returns, and before that none."""
+        dimension = embeddings.shape[1]
+        columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in schema(dimension).names}
+        columns |= {"key": np.arange(first_key, first_key + len(rows)), "marked": [False] * len(rows)}
+        columns |= dict(zip(BOUNDS, _bounds(columns["footprint"]), strict=True))
+        columns["embedding"] = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.ravel()), dimension)
+        arrays = [_array(columns[field.name], field.type) for field in schema(dimension)]
+        with _told(self.folder, "cannot be written"):
+            self._table.add(pa.table(arrays, schema=schema(dimension)))
+
+    def mark(self, ids: Sequence[str], labels: Sequence[str | None], background: Sequence[bool]) -> None:
+        """Say of chips what they show; the rest of their rows stays."""
+        told = [label is not None or empty for label, empty in zip(labels, background, strict=True)]
+        marks = pa.table({
+            "id": pa.array(ids, pa.string()),
+            "label": pa.array(labels, pa.string()),
+            "background": pa.array(background, pa.bool_()),
+            "marked": pa.array(told, pa.bool_()),
+        })  # fmt: skip
+        with _told(self.folder, "cannot be written"):
+            self._table.merge_insert("id").when_matched_update_all().execute(marks)
+
+    def move(self, sources: Mapping[str, str]) -> None:
+        """Say where the files of chips are now, by the ids of the chips."""
+        places = pa.table({"id": pa.array(sources, pa.string()), "source": pa.array(sources.values(), pa.string())})
+        with _told(self.folder, "cannot be written"):
+            self._table.merge_insert("id").when_matched_update_all().execute(places)
+
+    def remove(self, keys: NDArray[np.int64]) -> None:
+        """Take rows out, by their numbers."""
+        with _told(self.folder, "cannot be written"):
+            for begin in range(0, len(keys), _GONE_AT_ONCE):
+                listed = ", ".join(str(int(key)) for key in keys[begin : begin + _GONE_AT_ONCE])
+                self._table.delete(f"key IN ({listed})")
+
+    def tidy(self) -> None:
+        """Merge the many small files that many small steps leave behind, and remove what a killed one left.
+
+        The one writer does so, or it would take what another is about to add for such a rest.
+        """
+        with _told(self.folder, "cannot be tidied"):
+            self._table.optimize(cleanup_older_than=_KEPT, delete_unverified=True)
+
+    def snapshot(self) -> Snapshot:
+        """Return the table as it is now; it stays so while others write."""
+        with _told(self.folder, "cannot be read"):
+            self._table.checkout_latest()
+            return Snapshot(self.folder, self._table.to_lance())
+
+
+class Snapshot:
+    """One version of the table: ids and what filters look at in memory, the rest read when it is asked for."""
+
+    def __init__(self, folder: Path, dataset: Any) -> None:
+        self.folder = folder
+        self._dataset = dataset
+        self.version = int(dataset.version)
+        with _told(folder, "cannot be read"):
+            table = dataset.to_table(
+                columns=["key", "id", "label", "scene", "sensor", "time", "background", "marked", *BOUNDS]
+            )
+        self.keys: NDArray[np.int64] = table["key"].to_numpy()
+        self.ids = table["id"].combine_chunks()
+        self.marked: NDArray[np.bool_] = table["marked"].to_numpy()
+        self.columns = Columns(
+            labels=_codes(table["label"]),
+            scenes=_codes(table["scene"]),
+            sensors=_codes(table["sensor"]),
+            times=_times(table["time"]),
+            background=table["background"].to_numpy(),
+            bounds=np.column_stack([table[name].to_numpy() for name in BOUNDS]),
+            footprints=lambda rows: [row["footprint"] for row in self.read(rows, ["footprint"])],
+        )
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def dimension(self) -> int:
+        """Of the embeddings."""
+        return int(self._dataset.schema.field("embedding").type.list_size)
+
+    def find(self, ids: Sequence[str]) -> Rows:
+        """Return the rows of chips, -1 where there is none of that name."""
+        found = pc.index_in(pa.array(map(_text, ids), pa.string()), self.ids)
+        return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), np.intp)
+
+    def read(self, rows: Rows, columns: Sequence[str]) -> list[dict[str, Any]]:
+        """Return columns of some rows, in their order."""
+        return list(self._take(rows, columns).to_pylist())
+
+    def texts(self, column: str) -> list[str | None]:
+        """Return a column of text."""
+        with _told(self.folder, "cannot be read"):
+            return list(self._dataset.to_table(columns=[column])[column].to_pylist())
+
+    def embeddings(self, rows: Rows | None = None) -> Embeddings:
+        """Return raw embeddings, of some rows or of all."""
+        if rows is not None:
+            return _matrix(self._take(rows, ["embedding"])["embedding"].combine_chunks(), self.dimension)
+        whole = np.empty((len(self), self.dimension), np.float32)
+        begin = 0
+        for batch in self.batches():
+            whole[begin : begin + len(batch)] = batch
+            begin += len(batch)
+        return whole
+
+    def batches(self) -> Iterator[Embeddings]:
+        """Yield all raw embeddings, some at a time."""
+        with _told(self.folder, "cannot be read"):
+            for batch in self._dataset.scanner(columns=["embedding"], batch_size=_AT_ONCE).to_batches():
+                yield _matrix(batch["embedding"], self.dimension)
+
+    def _take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
+        with _told(self.folder, "cannot be read"):
+            return self._dataset.take(np.asarray(rows, np.int64), columns=list(columns))
+
+
+def _text(name: str) -> str | None:
+    """Return a name, None where it is no Unicode text, which no id is: file names of old systems, say."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return None
+    return name
+
+
+def _matrix(column: pa.FixedSizeListArray, dimension: int) -> Embeddings:
+    return np.asarray(column.flatten().to_numpy(zero_copy_only=False), np.float32).reshape(-1, dimension)
+
+
+def _codes(column: pa.ChunkedArray) -> Codes:
+    encoded = pc.dictionary_encode(column.combine_chunks())
+    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+    return Codes(tuple(encoded.dictionary.to_pylist()), np.asarray(codes, np.int32))
+
+
+def _times(column: pa.ChunkedArray) -> NDArray[np.datetime64]:
+    """Parse each distinct text once; many chips share a scene, and so a time."""
+    texts = _codes(column)
+    parsed = np.append(parse_times(texts.values), np.datetime64("NaT", "us"))
+    return np.asarray(parsed[texts.codes])
+
+
+def _bounds(footprints: Sequence[str | None]) -> NDArray[np.float64]:
+    return np.asarray(shapely.bounds(shapes(footprints))).reshape(-1, 4).T
+
+
+def _array(values: Any, kind: pa.DataType) -> pa.Array:
+    return values if isinstance(values, pa.Array) else pa.array(values, kind, from_pandas=True)
+
+
+@contextmanager
+def _told(folder: Path, what: str) -> Iterator[None]:
+    """Turn what Lance raises, of a dozen kinds, panics among them, and with lines of its source, into a sentence."""
+    try:
+        yield
+    except BaseException as error:
+        known = isinstance(error, _RAISED) or type(error).__name__ in _PANICS
+        if isinstance(error, LookdownError) or not known:
+            raise
+        first = _NOISE.sub("", (str(error).strip() or type(error).__name__).splitlines()[0])
+        after = _RESTORE if what in ("cannot be opened", "cannot be read") else _AGAIN
+        raise GalleryError(f"the table of {folder} {what}: {first}; {after}") from error

@@ -1,0 +1,138 @@
+"""A gallery under each of its metrics, as last looked at; the last few views are kept."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from lookdown.errors import GalleryError, InputError, LowRankWarning, UnsupportedOperationError
+from lookdown.gallery.engines import EngineName, make_engine
+from lookdown.gallery.engines.engine import Vectors, VectorStream
+from lookdown.gallery.list_file import read_lists, write_lists
+from lookdown.gallery.metric_shelf import MetricShelf
+from lookdown.gallery.records import Records, Snapshot
+from lookdown.gallery.searching import View
+from lookdown.metrics import Cosine, GaussianLikelihoodRatio, Metric, MixtureLikelihoodRatio
+from lookdown.metrics.metric import L2Metric
+
+__all__ = ["COSINE", "Views"]
+
+COSINE = "cosine"  # a metric that every gallery has, to compare with
+_KEPT = 2  # metrics whose vectors are in memory: the one in use, and one beside it
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """The table and the choice of metric at one moment, and the views made of them so far."""
+
+    snapshot: Snapshot
+    current: str  # empty where it cannot be told, so that another metric can still be chosen
+    kept: OrderedDict[str, View]
+    making: threading.RLock = field(default_factory=threading.RLock)
+
+
+class Views:
+    """What searches look at. It changes by `refresh` alone, and then at once: a search sees the old or the new."""
+
+    def __init__(self, folder: Path, records: Records, shelf: MetricShelf, engine: EngineName) -> None:
+        self._folder, self._records, self._shelf, self._engine = folder, records, shelf, engine
+        self._refreshing = threading.Lock()
+        self._moment = _Moment(records.snapshot(), self._in_use(), OrderedDict())
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The table as last looked at."""
+        return self._moment.snapshot
+
+    @property
+    def current(self) -> str:
+        """The metric in use, as last looked at."""
+        return self._moment.current or self._shelf.current
+
+    def refresh(self) -> bool:
+        """Look again; True if chips or the metric in use have changed.
+
+        Where there was a view before, the new one is made first and takes its place afterwards, so that searches in
+        other threads go on meanwhile.
+        """
+        with self._refreshing:
+            before = self._moment
+            changed = self._records.version != before.snapshot.version
+            current = self._in_use()
+            if not changed and current == before.current:
+                return False
+            snapshot = self._records.snapshot() if changed else before.snapshot
+            after = _Moment(snapshot, current, OrderedDict() if changed else before.kept.copy())
+            if before.kept and current:
+                self._view(after, current)
+            self._moment = after
+            return True
+
+    def under(self, metric: str | Metric | None = None) -> View:
+        """Return the gallery under the metric in use, another by its name, or one that is given."""
+        moment = self._moment
+        if isinstance(metric, Metric):
+            return self._made(moment.snapshot, metric, type(metric).__name__)
+        return self._view(moment, (moment.current or self._shelf.current) if metric is None else metric)
+
+    def _in_use(self) -> str:
+        try:
+            return self._shelf.current
+        except GalleryError:
+            return ""
+
+    def _view(self, moment: _Moment, name: str) -> View:
+        with moment.making:
+            if name not in moment.kept:
+                metric = self._cosine(moment.snapshot) if name == COSINE else self._shelf.load(name)
+                view = self._made(moment.snapshot, metric, name)
+                while len(moment.kept) >= _KEPT:
+                    moment.kept.popitem(last=False)
+                moment.kept[name] = view
+            moment.kept.move_to_end(name)
+            return moment.kept[name]
+
+    @staticmethod
+    def _cosine(snapshot: Snapshot) -> Metric:
+        return Cosine().fit(np.ones((1, snapshot.dimension)))
+
+    def _made(self, snapshot: Snapshot, metric: Metric, name: str) -> View:
+        space = _space(metric)
+        if space.n_features_in_ != snapshot.dimension:
+            raise InputError(
+                f"the metric compares embeddings of {space.n_features_in_} numbers, and {self._folder} holds "
+                f"{snapshot.dimension}; use one that was fitted on the same network"
+            )
+        stream = VectorStream(len(snapshot), _dimensions(space), lambda: _vectors(snapshot, space))
+        file = self._folder / "index" / "lists.safetensors"
+        keys = snapshot.keys
+        engine = make_engine(self._engine, stream, snapshot.columns, lists=lambda: read_lists(file, keys))
+        if engine.lists_changed:
+            write_lists(file, keys, engine.assignment)
+        return View(snapshot, metric, name, space, engine, engine.name)
+
+
+def _space(metric: Metric) -> L2Metric:
+    """Return what an engine can search by: the metric, or the nearest to it whose score is a distance."""
+    if isinstance(metric, L2Metric) and metric.is_euclidean:
+        return metric
+    if isinstance(metric, GaussianLikelihoodRatio | MixtureLikelihoodRatio):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LowRankWarning)  # said when the metric was estimated
+            return metric.shortlist_metric()
+    raise UnsupportedOperationError(f"{type(metric).__name__} has no space that a gallery could be searched in")
+
+
+def _dimensions(space: L2Metric) -> int:
+    return int(space.transform(np.ones((1, space.n_features_in_), np.float32)).shape[1])
+
+
+def _vectors(snapshot: Snapshot, space: L2Metric) -> Iterator[Vectors]:
+    for batch in snapshot.batches():
+        yield np.asarray(space.transform(batch), np.float32)

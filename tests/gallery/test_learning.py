@@ -1,0 +1,146 @@
+"""Adapting, teaching and calibrating a gallery."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.gallery.galleries import kinds, rows_of, vector_gallery
+
+from lookdown import Cosine, Gallery, Where, adapt
+from lookdown.errors import GalleryError, InputError
+
+
+def unlabelled(path: Path, n: int = 300, d: int = 32) -> tuple[Gallery, np.ndarray, np.ndarray]:
+    """Return a gallery under the cosine, where most of what differs says nothing of the kind."""
+    rng = np.random.default_rng(0)
+    X, y = kinds(n, 6, classes=6)
+    noise = rng.normal(size=(n, d - 6)) * np.linspace(3, 0.1, d - 6)
+    X = np.hstack([X, noise]).astype(np.float32)
+    gallery = Gallery.create(path, dimension=d)
+    gallery.add_embeddings([row | {"label": None} for row in rows_of(y)], X)
+    return gallery, X, y
+
+
+def precision(gallery: Gallery, X: np.ndarray, y: np.ndarray, rows: range) -> float:
+    """Return the share of right hits among the first twenty, over some queries."""
+    ids = gallery.snapshot.ids.to_pylist()
+    kind = dict(zip(ids, y, strict=True))
+    found = [[kind[hit.id] == y[row] for hit in gallery.search(ids[row], k=20).hits] for row in rows]
+    return float(np.mean(found))
+
+
+def test_marking_a_few_results_makes_the_search_better(tmp_path: Path) -> None:
+    gallery, X, y = unlabelled(tmp_path / "g")
+    asked = range(200, 260)
+    before = precision(gallery, X, y, asked)
+    ids = gallery.snapshot.ids.to_pylist()
+    learnt = gallery.teach(ids[:120], [f"kind {kind}" for kind in y[:120]])
+    assert (learnt.changed, learnt.metric) == (True, "2-taught")
+    assert precision(gallery, X, y, asked) > before + 0.1
+
+
+def test_what_is_learnt_is_what_adapt_gives_for_the_same_labels(tmp_path: Path) -> None:
+    gallery, X, y = unlabelled(tmp_path / "g")
+    ids = gallery.snapshot.ids.to_pylist()
+    gallery.teach(ids[:40], [str(kind) for kind in y[:40]], background=[ids[50], ids[51]])
+    labels = np.full(len(X), -1)
+    labels[:40], labels[50], labels[51] = y[:40], 100, 101
+    wanted = adapt(Cosine().fit(X), X, labels=labels)
+    found = gallery._shelf.load("2-taught")
+    np.testing.assert_allclose(found.score(X[:5], X), wanted.metric.score(X[:5], X), rtol=1e-4)
+
+
+def test_too_few_labels_are_kept_and_change_nothing(tmp_path: Path) -> None:
+    gallery, _, _ = unlabelled(tmp_path / "g")
+    ids = gallery.snapshot.ids.to_pylist()
+    learnt = gallery.teach(ids[:3], ["tanker"] * 3)
+    assert (learnt.changed, learnt.metric) == (False, "1-cosine")
+    assert "3 labels make no pairs yet" in learnt.reason
+    assert gallery.stats().marked == 3
+    assert gallery.teach([], [], background=[ids[9]]).changed
+
+
+def test_labels_of_the_manifest_count_only_when_asked(tmp_path: Path) -> None:
+    gallery, _, rows = vector_gallery(tmp_path / "g")
+    quiet, told = gallery.adapt(clusters=10), gallery.adapt(clusters=10, labels="all")
+    assert "true labels" not in quiet.reason
+    assert "true labels of 10 kinds" in told.reason
+    gallery.label([rows[0]["id"], rows[10]["id"], rows[1]["id"]], ["a", "a", "b"])
+    assert "3 true labels of 2 kinds" in gallery.adapt(clusters=10).reason
+    assert "true labels" not in gallery.adapt(clusters=10, labels="none").reason
+    with pytest.raises(InputError, match="labels must be"):
+        gallery.adapt(labels="some")  # type: ignore[arg-type]
+
+
+def test_every_adaptation_starts_from_the_first_metric(tmp_path: Path) -> None:
+    gallery, X, _ = vector_gallery(tmp_path / "g")
+    gallery.adapt(clusters=10)
+    first = gallery.search(X[0], k=5).hits
+    gallery.adapt(clusters=10)
+    assert gallery.metric == "3-adapted"
+    assert gallery.search(X[0], k=5).hits == first
+    assert {metric.base for metric in gallery.metrics()[1:]} == {"1-trained"}
+
+
+def test_where_nothing_clusters_the_metric_is_kept(tmp_path: Path) -> None:
+    gallery = Gallery.create(tmp_path / "g", dimension=6)
+    X = np.random.default_rng(0).normal(size=(300, 6)).astype(np.float32)
+    gallery.add_embeddings([{"id": str(place)} for place in range(300)], X)
+    learnt = gallery.adapt()
+    assert (learnt.changed, learnt.metric) == (False, "1-cosine")
+    assert "hardly fall into clusters" in learnt.reason
+
+
+def test_calibration_leaves_out_what_the_metric_was_taught_by(tmp_path: Path) -> None:
+    gallery, X, y = unlabelled(tmp_path / "g")
+    ids = gallery.snapshot.ids.to_pylist()
+    gallery.teach(ids[:60], [str(kind) for kind in y[:60]])
+    with pytest.raises(GalleryError, match="no labelled chips that 2-taught was not taught by; label some more"):
+        gallery.calibrate()
+    gallery.label(ids[60:180], [str(kind) for kind in y[60:180]])
+    learnt = gallery.calibrate()
+    assert learnt.metric == "3-calibrated"
+    assert "on 120 labelled chips of 25 places" in learnt.reason
+    about = gallery.metrics()[-1]
+    assert about.calibrated
+    assert set(about.taught_by) == set(ids[:60])
+    metric = gallery._shelf.load("2-taught").calibrate(X[60:180], y[60:180])
+    calibration = gallery._shelf.load("3-calibrated").calibration_
+    assert calibration is not None
+    assert metric.calibration_ is not None
+    np.testing.assert_allclose(calibration.false_alarm[0], metric.calibration_.false_alarm[0])
+    found = gallery.search(X[0], false_alarm_rate=0.05)
+    assert found.threshold is not None
+    assert found.threshold.method == "empirical"
+    assert found.notes == ()
+
+
+def test_removed_teachers_do_not_confuse_the_calibration(tmp_path: Path) -> None:
+    gallery, _, y = unlabelled(tmp_path / "g")
+    ids = gallery.snapshot.ids.to_pylist()
+    gallery.teach(ids[:60], [str(kind) for kind in y[:60]])
+    gallery.label(ids[240:], [str(kind) for kind in y[240:]])
+    gallery.remove(ids[:30])
+    assert "on 60 labelled chips" in gallery.calibrate().reason
+
+
+def test_an_empty_gallery_cannot_be_adapted(tmp_path: Path) -> None:
+    gallery = Gallery.create(tmp_path / "g", dimension=3)
+    with pytest.raises(GalleryError, match="holds no chips yet"):
+        gallery.adapt()
+    with pytest.raises(GalleryError, match="holds no chips yet"):
+        gallery.teach([], [])
+    with pytest.raises(GalleryError, match="no labelled chips"):
+        gallery.calibrate()
+
+
+def test_background_alone_gives_false_alarm_rates(tmp_path: Path) -> None:
+    gallery, _, _ = unlabelled(tmp_path / "g")
+    ids = gallery.snapshot.ids.to_pylist()
+    gallery.label([ids[0], ids[1]], ["a", "b"], background=ids[100:])
+    gallery.calibrate()
+    hit = gallery.search(ids[2], k=1, where=Where(background=True)).hits[0]
+    assert hit.false_alarm_rate is not None
+    assert hit.posterior is None
