@@ -52,7 +52,7 @@ def no_columns(rows: int) -> Columns:
     return Columns(none, none, none, np.empty(0, "datetime64[us]"), flags, np.empty((0, 4)), lambda some: [])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # known by itself: an array has no hash
 class Keeping:
     """A filter that is known."""
 
