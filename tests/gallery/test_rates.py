@@ -78,3 +78,12 @@ def test_expected_hits_are_rate_times_rows(calibrated: GaussianLikelihoodRatio) 
     assert float(hits) == pytest.approx(500 * float(rate))
     assert (hits.low, hits.high) == (500 * rate.low, 500 * rate.high)
     assert (hits.method, hits.supported) == (rate.method, rate.supported)
+
+
+def test_a_rate_of_zero_is_a_rate(calibrated: GaussianLikelihoodRatio) -> None:
+    found = Rates(calibrated, several=False).false_alarm_rates(np.array([1e6, -3.0]))
+    assert [float(rate) if rate is not None else None for rate in found] == [
+        0.0,
+        float(calibrated.false_alarm_rate(-3.0)),
+    ]
+    assert found[1] != 0

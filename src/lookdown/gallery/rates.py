@@ -45,7 +45,7 @@ class Rates:
         """Return the same for many scores; between those of a grid the logarithm of a rate is interpolated."""
         first = self.false_alarm_rate(scores[0]) if len(scores) else None
         if first is None or len(scores) <= _GRID[first.method]:
-            return [first and self.false_alarm_rate(score) for score in scores]
+            return [None if first is None else self.false_alarm_rate(score) for score in scores]
         grid = np.linspace(scores.min(), scores.max(), _GRID[first.method])
         known = [rate for score in grid if (rate := self.false_alarm_rate(score)) is not None]
         value, low, high = (
