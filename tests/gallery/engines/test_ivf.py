@@ -51,7 +51,7 @@ def test_a_search_looks_through_few_lists_and_finds_almost_all() -> None:
     assert engine.assignment.shape == (ROWS,)
     assert engine.assignment.max() < 256
     assert engine.probes < 64
-    assert engine.recall >= 0.993
+    assert engine.recall >= 0.994
     assert engine.lists_changed
     assert not engine.rebuilt
     assert mean_recall(engine, Z, QUERIES) >= 0.99

@@ -31,12 +31,12 @@ def test_probes_are_the_least_that_find_enough(share: float) -> None:
     assert [k for k, _ in found.steps] == [50, 100, 200, 500, 1000]
     for k, probes in found.steps:
         nearest = ranks[:, : int(k * share)]
-        assert np.mean(nearest < probes) >= 0.993 > np.mean(nearest < probes - 1)
+        assert np.mean(nearest < probes) >= 0.994 > np.mean(nearest < probes - 1)
     assert found.recall == np.mean(ranks[:, : int(50 * share)] < found.probes(50))
 
 
 def test_more_neighbours_take_more_probes() -> None:
-    found = Probing(100, ((50, 3), (100, 8), (400, 10)), 0.993)
+    found = Probing(100, ((50, 3), (100, 8), (400, 10)), 0.994)
     assert [found.probes(k) for k in (1, 50, 51, 400, 401, 800, 8000)] == [3, 3, 8, 10, 11, 20, 100]
 
 
@@ -51,7 +51,7 @@ def test_a_large_gallery_answers_by_a_share(rows: int, share: float) -> None:
     assert trials.share == share
     assert abs(trials.witnesses.sum() - share * rows) <= 0.01 * rows
     assert trials.wanted == min(1000 * share + 1, rows)
-    assert len(np.unique(trials.rows)) == min(512, rows)
+    assert len(np.unique(trials.rows)) == min(384, rows)
     assert (np.diff(trials.rows) > 0).all()
     np.testing.assert_array_equal(trials.rows, again.rows)
     np.testing.assert_array_equal(trials.witnesses, again.witnesses)

@@ -23,6 +23,7 @@ __all__ = ["IVF"]
 faiss: Any = typed_faiss  # its types leave out half of what is used here
 
 _ROUNDING = float(np.finfo(np.float32).eps)
+_AT_ONCE = 1 << 13  # witnesses
 _AT_HOME = 0.75  # share of rows in the list with the nearest centroid; some 0.9 where lists were found for the metric
 
 
@@ -125,11 +126,15 @@ def _empty_index(partition: Partition) -> Any:
 
 
 def _fill(index: Any, stream: VectorStream, partition: Partition, trials: Trials) -> Iterator[tuple[Rows, Embeddings]]:
-    """Add all rows, and yield how similar the witnesses are to the trials while they pass."""
+    """Add all rows, and yield how similar the witnesses among them are to the trials, some thousand at a time."""
+    rows, points, halves = np.empty(0, np.intp), np.empty((0, stream.dimensions), np.float32), np.empty(0, np.float32)
     for place, batch in stream.numbered():
-        points = np.subtract(batch, partition.centre, dtype=np.float32)
-        halves = half_squares(points)
-        rows, lists = np.arange(place.start, place.stop), partition.lists[place].astype(np.int64)
-        index.add_core(len(points), faiss.swig_ptr(points), faiss.swig_ptr(rows), faiss.swig_ptr(lists))
+        added = np.subtract(batch, partition.centre, dtype=np.float32)
+        numbers, lists = np.arange(place.start, place.stop), partition.lists[place].astype(np.int64)
+        index.add_core(len(added), faiss.swig_ptr(added), faiss.swig_ptr(numbers), faiss.swig_ptr(lists))
         here = np.flatnonzero(trials.witnesses[place])
-        yield rows[here], similarities(partition.picked, points[here], halves[here])
+        rows, points = np.append(rows, numbers[here]), np.concatenate([points, added[here]])
+        halves = np.append(halves, half_squares(added)[here])
+        if len(rows) >= _AT_ONCE or place.stop == stream.rows:
+            yield rows, similarities(partition.picked, points, halves)
+            rows, points, halves = rows[:0], points[:0], halves[:0]

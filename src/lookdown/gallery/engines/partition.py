@@ -108,5 +108,6 @@ def _survey(
 def _membership(lists: Lists, count: int) -> csr_array:
     """Return (lists, rows) with a 1 where a row is in a list: a product with it adds up members."""
     known = lists >= 0
-    ends = np.concatenate([[0], np.cumsum(known)])
+    ends = np.zeros(len(lists) + 1, np.int32)
+    np.cumsum(known, out=ends[1:])
     return csr_array((np.ones(ends[-1], np.float32), lists[known], ends), shape=(len(lists), count)).T
