@@ -32,6 +32,7 @@ bench: $(VENV)/.every-extra  ## side-by-side measurements; each prints a table o
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/adaptation.py
 	$(BIN)/python benchmarks/search.py
+	$(BIN)/python benchmarks/indexing.py
 
 demo: $(VENV)/.every-extra  ## draw the synthetic world, train, and compare cosine with the likelihood ratio
 	$(BIN)/lookdown prepare synthetic -o demo/world
