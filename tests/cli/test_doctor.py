@@ -22,5 +22,5 @@ def test_it_lists_what_is_there_and_how_to_get_what_is_not(monkeypatch: Any) -> 
     assert shown.exit_code == 0, shown.output
     lines = {line.split("│")[2].strip(): line for line in shown.output.splitlines() if line.count("│") > 3}
     assert version("numpy") in lines["numpy"]
-    assert "pip install 'lookdown[gallery]'" in lines["faiss-cpu"]
+    assert "pip install 'lookdown[" in lines["faiss-cpu"]
     assert "pytest" not in lines
