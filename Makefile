@@ -59,5 +59,5 @@ $(VENV)/.torch: constraints.txt
 	touch $@
 
 $(VENV)/.every-extra: $(VENV)/.torch pyproject.toml
-	$(PIP) --editable '.[chips,networks,training,gallery,cli,bench,dev]'
+	$(PIP) --editable '.[chips,networks,training,gallery,reproduce,cli,bench,dev]'
 	touch $@

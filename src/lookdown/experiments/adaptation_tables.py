@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,23 +23,16 @@ from lookdown.adaptation.estimation import normalizes
 from lookdown.adaptation.number_of_clusters import choose_clusters
 from lookdown.chips.protocols import conventional
 from lookdown.config import read_recipe
-from lookdown.experiments.frozen_domains import (
-    HEADS,
-    Case,
-    Domain,
-    Head,
-    divide,
-    fitted_ratio,
-    read_domain,
-    trained_cases,
-    validation_roles,
-)
+from lookdown.experiments.domains import Domain, Rows, divide, read_domain, validation_roles
+from lookdown.experiments.trained import Case, fitted_ratio, train_on
 from lookdown.metrics import Cosine, Metric
 from lookdown.training.recipe import Recipe
 
 __all__ = ["VARIANTS", "Study", "few_labels", "helped", "sweep", "variants"]
 
 Values = NDArray[np.float64]  # a number a seed
+Head = Literal["identity", "glrt"]  # after stage 1, after stage 2
+HEADS: tuple[Head, ...] = ("identity", "glrt")
 
 RECIPE = Path("recipes/adaptation.toml")
 VARIANTS: dict[str, Settings] = {
@@ -70,21 +65,26 @@ class Study:
 
     def near(self, domain: Domain, head: Head, *, validation: bool) -> Iterator[Case]:
         """Yield a case a seed: trained on some classes of a domain, searched on others."""
-        part, roles_of = ("validation", validation_roles) if validation else ("test", divide)
+        roles_of = validation_roles if validation else divide
         for seed in range(self.seeds):
             roles = roles_of(domain, seed)
-            file = self.kept / f"{domain.name}-{part}-{seed}.safetensors"
-            yield trained_cases(domain, roles.train, [(domain, roles)], self.recipe, seed, file)[head][0]
+            embeddings, source = self._trained(domain, roles.train, domain, head, seed)
+            yield Case(domain, roles, embeddings, source)
 
     def far(self, source: Domain, target: Domain, head: Head) -> Iterator[Case]:
         """Yield a case a seed: trained on all objects of a domain, searched in another."""
-        others = [domain for domain in self.domains if domain is not source]
         for seed in range(self.seeds):
-            file = self.kept / f"{source.name}-all-{seed}.safetensors"
             train = np.flatnonzero(~source.background)
-            targets = [(domain, divide(domain, seed)) for domain in others]
-            cases = trained_cases(source, train, targets, self.recipe, seed, file)[head]
-            yield next(case for case in cases if case.domain is target)
+            embeddings, metric = self._trained(source, train, target, head, seed)
+            yield Case(target, divide(target, seed), embeddings, metric)
+
+    def _trained(self, source: Domain, train: Rows, target: Domain, head: Head, seed: int) -> tuple[Values, Metric]:
+        """Return the embeddings of the target, and the metric of the source."""
+        recipe = replace(self.recipe, seed=seed)
+        if head == "identity":
+            recipe = replace(recipe, stage2=replace(recipe.stage2, epochs=0))
+        trained = train_on(source, train, recipe, self.kept)
+        return trained.embeddings(target), fitted_ratio(trained.embeddings(source)[train], source.labels[train])
 
 
 def variants(cases: list[Case], clusters: int | None = None) -> dict[str, Values]:
@@ -140,7 +140,8 @@ def few_labels(domain: Domain, counts: tuple[int, ...], seeds: int, dimension: i
 
     Labels are of the places that train; queries and gallery are of others.
     """
-    features = np.array(domain.features.array[0], dtype=np.float64)
+    features = np.concatenate([part.numpy() for _, part in domain.samples(np.arange(len(domain))).plain()])
+    features = features.astype(np.float64)
     centred = features - features.mean(axis=0)
     embeddings = centred @ np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :dimension]
     rows: dict[str, list[float]] = {}

@@ -46,7 +46,7 @@ class Learner:
         self.network = Network(embedder, frozen=recipe.trunk == "frozen").to(device)
         self.identity = IdentityLoss(classes, dimension, seed=recipe.seed).to(device)
         self.metric_loss: Loss | None = None
-        if stage == 2:
+        if stage == 2 and recipe.stage2.loss != "identity":  # which goes on with the classifier of stage 1
             self.metric_loss = make_loss(
                 recipe.stage2.loss, recipe.stage2.options, classes=classes, dimension=dimension, seed=recipe.seed
             ).to(device)

@@ -158,7 +158,7 @@ def _one_epoch(
         learner.set_learning_rate(learning_rate(settings, place, (last - first) * steps))
         if learner.metric_loss is not None:
             learner.metric_loss.progress(place / ((last - first) * steps))
-        torch.manual_seed(derived_seed(recipe.seed, "network", epoch, step, fabric.global_rank))
+        _seed(fabric.device, derived_seed(recipe.seed, "network", epoch, step, fabric.global_rank))
         embeddings = network(inputs.to(fabric.device))
         embeddings, everywhere = _gathered(fabric, embeddings, indices)
         labels = torch.from_numpy(chips.labels[everywhere]).to(fabric.device)
@@ -179,6 +179,14 @@ def _one_epoch(
         losses, hits, seen = losses + float(loss.detach()), hits + right, seen + len(labels)
         on_step(Step(learner.stage, epoch, step, steps, epochs, float(loss.detach()), right / len(labels)))
     return {"loss": losses / steps, "accuracy": hits / seen, "waited": waited}
+
+
+def _seed(device: torch.device, seed: int) -> None:
+    """Seed what a network draws in training; for a CPU without the traces that torch keeps for devices not in use."""
+    if device.type == "cpu":
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)
 
 
 def _gathered(fabric: Fabric, embeddings: Tensor, indices: NDArray[np.int64]) -> tuple[Tensor, NDArray[np.int64]]:

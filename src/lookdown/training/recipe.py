@@ -106,7 +106,7 @@ class Stage2:
     epochs: int = 10
     learning_rate: float = 0.01
     schedule: Literal["cosine", "constant"] = "cosine"
-    loss: str = "glrt"
+    loss: str = "glrt"  # `identity` goes on as stage 1, at this learning rate
     options: Mapping[str, Any] = field(default_factory=dict)  # of the loss
     alpha: float = 1.0
     # exact: one pass over the training set before each epoch; running: one before the first, then the last embedding

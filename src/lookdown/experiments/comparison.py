@@ -1,0 +1,66 @@
+"""Tables IX to XII: ten losses, each compared by the cosine, and ours with adaptation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lookdown.adaptation import CPLFPA, adapt
+from lookdown.evaluation import Evaluation
+from lookdown.experiments.ablation import scores
+from lookdown.experiments.paper_values import COMPARISON, Scores
+from lookdown.experiments.report import Page, Table, percent, spread
+from lookdown.experiments.rules import ADAPTED, COSINE, CPLFPA_AT_TEST, RATIO, base_clusters
+from lookdown.experiments.setting import Setting
+from lookdown.experiments.tasks import MAR, SHIPS, UDA_MAR, UDA_SHIPS, Task
+
+__all__ = ["BASELINES", "make"]
+
+BASELINES = ("identity", "sphere", "triplet", "lifted", "instance", "contrastive", "circle", "sp", "uce", "ccl")
+_TASKS: dict[int, Task] = {9: SHIPS, 10: MAR, 11: UDA_SHIPS, 12: UDA_MAR}
+_OFFSETS = range(-3, 4)
+
+
+def make(setting: Setting, number: int) -> Page:
+    """Return a table of the comparison, with the paper's figures beside ours."""
+    task, theirs = _TASKS[number], COMPARISON[number]
+    rows = [_row(f"{loss} loss", scores(setting, task, loss, COSINE), theirs[loss]) for loss in BASELINES]
+    rows.append(_row("unified loss on cosine", scores(setting, task, "unified", COSINE), None))
+    rows.append(_row("GLRT, not adapted", scores(setting, task, "glrt", RATIO), None))
+    rows.append(_row("GLRT, CPLFPA, base K", scores(setting, task, "glrt", CPLFPA_AT_TEST), theirs["ours"]))
+    offset = _best_offset(setting, task)
+    best = [_clustered(setting, task, seed, offset) for seed in setting.each_seed]
+    rows.append(_row(f"GLRT, CPLFPA, base K {offset:+d}", best, theirs["ours, best"]))
+    rows.append(_row("GLRT, our adaptation", scores(setting, task, "glrt", ADAPTED), None))
+    header = ("", "mAP", "R@50", "P@50", "paper: mAP", "R@50", "P@50")
+    caption = (
+        f"{setting.caption(task)} Every loss is trained from the same first stage with the same batches and number of "
+        "updates; baselines are compared by the cosine. The second number of clusters is the best of base K - 3 to + 3 "
+        "on a validation split; the paper's is its best on the test."
+    )
+    return Page(
+        f"Table {('IX', 'X', 'XI', 'XII')[number - 9]}: comparison on {task.name}", caption, [Table(header, rows)]
+    )
+
+
+def _best_offset(setting: Setting, task: Task) -> int:
+    """Return how many clusters more than classes did best on the validation split of the first seed."""
+    case = setting.case(task, "glrt", 0, validation=True)
+    base = base_clusters(case)
+    found = {
+        offset: case.mean_average_precision(
+            adapt(case.source, case.target, clusters=max(2, base + offset), method=CPLFPA).metric
+        )
+        for offset in _OFFSETS
+    }
+    return max(found, key=lambda offset: found[offset])
+
+
+def _clustered(setting: Setting, task: Task, seed: int, offset: int) -> Evaluation:
+    case = setting.case(task, "glrt", seed)
+    clusters = max(2, base_clusters(case) + offset)
+    return case.evaluate(adapt(case.source, case.target, clusters=clusters, method=CPLFPA, seed=seed).metric)
+
+
+def _row(name: str, found: Sequence[Evaluation], theirs: Scores | None) -> list[str]:
+    cells = [spread([100 * getattr(one, measure) for one in found]) for measure in Scores._fields]
+    return [name, *cells, *(percent(value) for value in theirs or (None,) * 3)]

@@ -1,0 +1,77 @@
+"""Ways to compare embeddings at test time, against formulas written out."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import multivariate_normal
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from tests.experiments.smoke import smoke
+
+from lookdown.evaluation import evaluate
+from lookdown.experiments.rules import CLASSICAL, COSINE, RATIO, RULES, WHITENED, base_clusters, plda_scores
+from lookdown.experiments.tasks import UDA_SHIPS
+from lookdown.experiments.trained import Case
+from lookdown.metrics import GaussianLikelihoodRatio
+
+
+def case() -> Case:
+    return smoke().case(UDA_SHIPS, "identity", 0)
+
+
+def searched(one: Case, rows: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> float:
+    """Rank by squared distances of rows."""
+    asked, items = one.roles.query, one.roles.gallery
+    scores = -np.square(rows[asked][:, None] - rows[items]).sum(axis=2)
+    labels = one.domain.labels
+    found = evaluate(scores, None, labels[asked].tolist(), None, labels[items].tolist(), one.domain.background[items])
+    return found.mean_average_precision
+
+
+def test_two_covariances_are_the_ratio_of_joint_densities() -> None:
+    rng = np.random.default_rng(0)
+    within, between = (part @ part.T + np.eye(3) for part in rng.normal(size=(2, 3, 3)))
+    x, y = rng.normal(size=(4, 3)), rng.normal(size=(5, 3))
+    total = within + between
+    one = multivariate_normal(np.zeros(6), np.block([[total, between], [between, total]]))
+    apart = multivariate_normal(np.zeros(3), total)
+    wanted = [[one.logpdf(np.r_[a, b]) - apart.logpdf(a) - apart.logpdf(b) for b in y] for a in x]
+    assert np.allclose(plda_scores(x, y, within, between), wanted)
+
+
+def test_whitening_is_the_distance_of_whitened_embeddings() -> None:
+    one = case()
+    rows = one.embeddings / np.linalg.norm(one.embeddings, axis=1, keepdims=True)
+    target = rows[one.roles.target]
+    covariance = np.cov(target, rowvar=False)
+    covariance = 0.99 * covariance + 0.01 * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
+    root = np.linalg.cholesky(np.linalg.inv(covariance))
+    assert np.isclose(RULES[WHITENED](one, 0).mean_average_precision, searched(one, rows @ root), atol=1e-6)
+
+
+def test_kissme_is_the_corrected_equation_on_embeddings_as_they_are() -> None:
+    one = case()
+    train = one.roles.train
+    metric = GaussianLikelihoodRatio(shrinkage=0.01, normalize=False)
+    metric.fit(one.embeddings[train], one.domain.labels[train])
+    wanted = searched(one, one.embeddings @ metric.factor_)
+    assert np.isclose(CLASSICAL["KISSME"](one, 0).mean_average_precision, wanted, atol=1e-6)
+
+
+def test_discriminants_are_compared_by_the_cosine() -> None:
+    one = case()
+    rows = one.embeddings / np.linalg.norm(one.embeddings, axis=1, keepdims=True)
+    train = one.roles.train
+    lda = LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.1).fit(rows[train], one.domain.labels[train])
+    mapped = lda.transform(rows)
+    mapped /= np.linalg.norm(mapped, axis=1, keepdims=True)
+    assert np.isclose(CLASSICAL["LDA"](one, 0).mean_average_precision, searched(one, mapped), atol=1e-6)
+
+
+def test_every_rule_ranks_and_rules_differ() -> None:
+    one = case()
+    found = {name: rule(one, 0).mean_average_precision for name, rule in (RULES | CLASSICAL).items()}
+    assert all(0 < value < 1 for value in found.values())
+    assert len(set(found.values())) == len(found)
+    assert found[COSINE] != found[RATIO]
+    assert base_clusters(one) == len(set(one.target_labels.tolist()))
+    assert "" in one.target_labels, "background counts as one"
