@@ -94,6 +94,7 @@ def test_no_loss_has_more_than_eight_settings_and_each_can_be_made() -> None:
 
 
 def test_choosing_scores_validation_alone_and_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "FEW", 2)
     tried = choose(smoke(), UDA_MAR, "unified")
     assert [changes for changes, _ in tried] == list(GRID["unified"][:2])
     monkeypatch.setattr(choosing, "_validated", lambda *given: pytest.fail("scored twice"))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from lookdown.evaluation import Evaluation
 from lookdown.experiments.paper_values import ABLATION, BASE_CLUSTERS, Scores
 from lookdown.experiments.report import Page, Table, percent, spread
-from lookdown.experiments.rules import ADAPTED, COSINE, CPLFPA_AT_TEST, RATIO, RULES
+from lookdown.experiments.rules import ADAPTED, COSINE, CPLFPA_AT_TEST, RATIO
+from lookdown.experiments.scored import scores
 from lookdown.experiments.setting import Setting, Trunk
 from lookdown.experiments.tasks import MAR, SHIPS, UDA_MAR, UDA_SHIPS, Task
 
-__all__ = ["ROWS", "make", "scores"]
+__all__ = ["ROWS", "make"]
 
 _TABLES: dict[int, tuple[Task, Trunk]] = {
     1: (SHIPS, "first"),
@@ -42,11 +42,6 @@ def make(setting: Setting, number: int) -> Page:
     header = ("", "mAP", "R@50", "P@50", "paper: mAP", "R@50", "P@50")
     caption = setting.caption(task) + _trunk(setting, task, trunk)
     return Page(f"Table {_roman(number)}: ablation on {task.name}", caption, [Table(header, rows)])
-
-
-def scores(setting: Setting, task: Task, loss: str, rule: str, trunk: Trunk = "first") -> list[Evaluation]:
-    """Return the evaluation of a loss and a rule for each seed."""
-    return [RULES[rule](setting.case(task, loss, seed, trunk=trunk), seed) for seed in setting.each_seed]
 
 
 def _papers(number: int) -> list[Scores | None]:

@@ -29,6 +29,7 @@ __all__ = ["EVERY", "GRID", "choose", "chosen_common", "make", "write_choices"]
 
 Changes = tuple[str, ...]
 RATES = (0.003, 0.01, 0.03)  # learning rates of stage 2
+FEW = 1  # settings of a loss in smoke
 SEEDS = 2  # validation splits a setting is judged by
 
 
@@ -72,7 +73,7 @@ def choose(setting: Setting, task: Task, loss: str, common: Changes = ()) -> lis
     kept = setting.runs / "choosing" / f"{setting.scale}-{task.name}-{loss}.json"
     known: dict[str, float] = json.loads(kept.read_text()) if kept.is_file() else {}
     found = []
-    for changes in GRID[loss][:2] if setting.scale == "smoke" else GRID[loss]:
+    for changes in GRID[loss][:FEW] if setting.scale == "smoke" else GRID[loss]:
         key = " ".join((*common, *changes))
         if key not in known:
             known[key] = float(

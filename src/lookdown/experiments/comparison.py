@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from lookdown.adaptation import CPLFPA, adapt
 from lookdown.evaluation import Evaluation
-from lookdown.experiments.ablation import scores
 from lookdown.experiments.paper_values import COMPARISON, Scores
 from lookdown.experiments.report import Page, Table, percent, spread
 from lookdown.experiments.rules import ADAPTED, COSINE, CPLFPA_AT_TEST, RATIO, base_clusters
+from lookdown.experiments.scored import scores
 from lookdown.experiments.setting import Setting
 from lookdown.experiments.tasks import MAR, SHIPS, UDA_MAR, UDA_SHIPS, Task
 

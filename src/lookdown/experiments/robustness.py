@@ -115,7 +115,7 @@ def _embedded(embedders: Mapping[str, Embedder], images: Images, *, frozen: bool
     """Return the embeddings of every network; a frozen trunk, which they share, sees the images once."""
     if not frozen:
         return {loss: embedder.embed(images) for loss, embedder in embedders.items()}
-    features = torch.from_numpy(next(iter(embedders.values())).embed_features(images))
+    features = torch.from_numpy(next(iter(embedders.values())).embed_features(images).embeddings)
     with torch.inference_mode():
         return {loss: embedder.head(features).float().numpy() for loss, embedder in embedders.items()}
 

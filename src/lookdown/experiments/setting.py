@@ -44,7 +44,7 @@ _STANDS_FOR = {"FGSRSI": "fair1m", "MAR": "mar20"}
 _FOLDERS = {"fair1m": "fair1m_ships", "mar20": "mar20"}
 # MAR20 gets as many background chips as the paper's, 464; FAIR1M comes with its own.
 _CUTTING = {"fair1m": Cutting(background=0.05), "mar20": Cutting(background=0.075)}
-_SMOKE = World(chips=14, size=32)
+_SMOKE = World(kinds="ships", chips=28, size=32)
 
 
 @dataclass(frozen=True, slots=True)

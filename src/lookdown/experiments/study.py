@@ -15,6 +15,7 @@ from lookdown.experiments.choosing import choose, chosen_common
 from lookdown.experiments.comparison import BASELINES
 from lookdown.experiments.report import Page, Table, half_width, spread
 from lookdown.experiments.rules import ADAPTED, CLASSICAL, COSINE, RATIO, RULES
+from lookdown.experiments.scored import scores
 from lookdown.experiments.setting import Setting
 from lookdown.experiments.tasks import TASKS, Task
 
@@ -61,12 +62,9 @@ def run(setting: Setting, task: Task) -> Found:
     losses: tuple[str, ...] = (*BASELINES, "unified", "glrt")
     if setting.scale == "cpu":
         losses = tuple(dict.fromkeys((*FINE_TUNED[:2], best, FINE_TUNED[2])))
-    scores: Scores = {}
-    for loss in losses:
-        cases = [setting.case(task, loss, seed) for seed in setting.each_seed]
-        rules = RULES | (CLASSICAL if loss == "identity" else {})
-        scores[loss] = {name: [rule(case, seed) for seed, case in enumerate(cases)] for name, rule in rules.items()}
-    return Found(task, scores, best)
+    rules = {loss: (*RULES, *(CLASSICAL if loss == "identity" else ())) for loss in losses}
+    found = {loss: {rule: scores(setting, task, loss, rule) for rule in rules[loss]} for loss in losses}
+    return Found(task, found, best)
 
 
 def difference(ours: Sequence[Evaluation], theirs: Sequence[Evaluation]) -> tuple[list[float], float, float]:
@@ -112,7 +110,12 @@ def _verdict(found: Found) -> str:
 def _line(name: str, theirs: Sequence[Evaluation], ours: Sequence[Evaluation]) -> str:
     each, low, high = difference(ours, theirs)
     seeds = "" if len(each) < 2 else f"paired over {len(each)} seeds ± {half_width(each):.1f}; "
-    return f"- {name}: {np.mean(each):+.1f} mAP ({seeds}95 % over scene groups {low:+.1f} to {high:+.1f})"
+    groups = (
+        "too few scene groups for an interval"
+        if np.isnan(low)
+        else (f"95 % over scene groups {low:+.1f} to {high:+.1f}")
+    )
+    return f"- {name}: {np.mean(each):+.1f} mAP ({seeds}{groups})"
 
 
 def _validated_best(setting: Setting, task: Task) -> str:
