@@ -13,16 +13,20 @@ from typer.testing import CliRunner
 
 from lookdown.cli import app
 from lookdown.errors import InputError
+from lookdown.evaluation import evaluate
 from lookdown.experiments import choosing, comparison, study
 from lookdown.experiments.ablation import ROWS
-from lookdown.experiments.choosing import EVERY, GRID, choose, write_choices
+from lookdown.experiments.choosing import GRID, Choice, choose, write_choices
 from lookdown.experiments.paper_values import ABLATION, CLUSTERS, COMPARISON
 from lookdown.experiments.report import Page, Table, half_width, spread
 from lookdown.experiments.reproduce import TARGETS, reproduce
-from lookdown.experiments.rules import COSINE, RATIO, RULES
-from lookdown.experiments.tasks import SHIPS, TASKS, UDA_MAR
+from lookdown.experiments.rules import COSINE, RULES
+from lookdown.experiments.setting import EVERY, Setting
+from lookdown.experiments.tasks import SHIPS, TASKS, UDA_MAR, Task
+from lookdown.experiments.trained import Case
 from lookdown.losses import LOSSES, make_loss
 from lookdown.metrics import Cosine
+from lookdown.training.recipe import Recipe
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -77,7 +81,7 @@ def test_figures_of_the_paper_are_whole() -> None:
     assert all(len(values) == 7 for values in CLUSTERS.values())
     for table in COMPARISON.values():
         assert list(table)[:10] == list(comparison.BASELINES)
-    assert all(set(comparison.BASELINES) | {"unified", "glrt"} == set(LOSSES) for _ in (0,))
+    assert {*comparison.BASELINES, "unified", "glrt"} == set(LOSSES)
 
 
 def test_no_loss_has_more_than_eight_settings_and_each_can_be_made() -> None:
@@ -93,19 +97,46 @@ def test_no_loss_has_more_than_eight_settings_and_each_can_be_made() -> None:
                       classes=4, dimension=8)  # fmt: skip
 
 
-def test_choosing_scores_validation_alone_and_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_choice_is_the_best_of_what_was_tried_on_validation_and_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "FEW", 2)
-    tried = choose(smoke(), UDA_MAR, "unified")
-    assert [changes for changes, _ in tried] == list(GRID["unified"][:2])
-    monkeypatch.setattr(choosing, "_validated", lambda *given: pytest.fail("scored twice"))
-    assert choose(smoke(), UDA_MAR, "unified") == tried
+    asked: list[bool] = []
+    case_of = Setting.case_of
+
+    def watched(self: Setting, task: Task, recipe: Recipe, *, validation: bool = False) -> Case:
+        asked.append(validation)
+        return case_of(self, task, recipe, validation=validation)
+
+    monkeypatch.setattr(Setting, "case_of", watched)
+    found = choose(smoke(), UDA_MAR, 0)
+    assert all(asked), "queries and gallery of the test have no say"
+    assert set(found) == {EVERY, *LOSSES}
+    for loss, one in found.items():
+        assert one.score == max(one.tried)
+        assert one.changes[: len(GRID[loss][0])] == GRID[loss][one.tried.index(one.score)]
+    assert found["identity"].changes[-1].startswith("metric.shrinkage=")
+    scored = len(asked)
+    assert choose(smoke(), UDA_MAR, 0) == found
+    assert len(asked) == scored, "nothing is scored twice"
 
 
 def test_choices_are_written_as_the_setting_reads_them(tmp_path: Path) -> None:
-    chosen = {"CBRSOR-MAR": {EVERY: ("stage1.epochs=3",), "glrt": ("metric.shrinkage=0.5", "stage2.epochs=2")}}
-    write_choices(chosen, "head", tmp_path / "choices.toml")
+    chosen = {
+        "CBRSOR-MAR": {3: {EVERY: Choice(("stage1.epochs=3",), 1.0, ()), "glrt": Choice(("a=1", "b=2"), 1.0, ())}}
+    }
+    write_choices(chosen, tmp_path / "choices.toml")
     read = tomllib.loads((tmp_path / "choices.toml").read_text())
-    assert read == {"head": {"CBRSOR-MAR": {key: list(value) for key, value in chosen["CBRSOR-MAR"].items()}}}
+    assert read == {"CBRSOR-MAR": {"seed 3": {EVERY: ["stage1.epochs=3"], "glrt": ["a=1", "b=2"]}}}
+
+
+def test_choices_are_made_on_a_frozen_trunk_and_never_into_an_installed_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match="chosen at --scale head"):
+        choose(Setting("cpu", tmp_path), SHIPS, 0)
+    monkeypatch.setattr(choosing, "RECIPES", tmp_path / "lookdown" / "recipes")
+    monkeypatch.setattr("lookdown.experiments.setting.RECIPES", tmp_path / "lookdown" / "recipes")
+    with pytest.raises(InputError, match="choose for your own with --data"):
+        choosing.make(Setting("head", tmp_path))
 
 
 def test_the_study_compares_with_the_best_baseline_and_says_by_how_much() -> None:
@@ -113,15 +144,37 @@ def test_the_study_compares_with_the_best_baseline_and_says_by_how_much() -> Non
     assert set(found.scores) == set(LOSSES)
     means = {loss: np.mean([one.mean_average_precision for one in ways[COSINE]]) for loss, ways in found.scores.items()}
     assert means[found.by_test] == max(means[loss] for loss in comparison.BASELINES)
-    assert found.by_validation in comparison.BASELINES
-    each, low, high = study.difference(found.scores["glrt"][RATIO], found.scores["unified"][COSINE])
-    assert low <= np.mean(each) <= high
-    assert len(each) == len(smoke().each_seed)
-    ours, theirs = (found.scores[loss][rule] for loss, rule in (("glrt", RATIO), ("unified", COSINE)))
-    assert np.isclose(
-        each[1], 100 * (ours[1].mean_average_precision - theirs[1].mean_average_precision)
-    )  # paired: the same split and seed
+    assert set(found.by_validation) <= set(comparison.BASELINES)
+    assert len(found.by_validation) == len(smoke().each_seed)
     assert set(RULES) <= set(found.scores["glrt"])
+
+
+def test_differences_are_paired_and_groups_are_drawn_once_for_all_seeds() -> None:
+    rng = np.random.default_rng(0)
+    groups = [[f"g{i % 12}" for i in range(40)], [f"g{i % 15}" for i in range(30)]]
+    labels = [["a"] * 40, ["a"] * 30]
+    pairs = []
+    for seed in (0, 1):
+        both = rng.normal(size=(2, len(groups[seed]), 20))
+        relevant = ["a"] * 5 + ["b"] * 15
+        pairs.append([evaluate(one, None, labels[seed], None, relevant, groups=groups[seed]) for one in both])
+    ours, theirs = zip(*pairs, strict=True)
+    each, whole = study.difference(ours, theirs)
+    wanted = [100 * (a.mean_average_precision - b.mean_average_precision) for a, b in pairs]
+    assert np.allclose(each, wanted)
+    assert np.isclose(float(whole), np.mean(wanted))
+    replicates = []
+    for _ in range(2000):
+        drawn = rng.integers(15, size=15)
+        gains = []
+        for seed, (a, b) in enumerate(pairs):
+            rows = [i for group in drawn for i, name in enumerate(groups[seed]) if name == f"g{group}"]
+            gains.append(100 * np.mean((a.queries.average_precision - b.queries.average_precision)[rows]))
+        replicates.append(np.mean(gains))
+    assert np.allclose([whole.low, whole.high], np.quantile(replicates, [0.025, 0.975]), atol=0.35)
+    assert whole.supported
+    alone, same = study.difference(ours, ours)
+    assert (alone, float(same)) == ([0.0, 0.0], 0.0)
 
 
 def test_an_interval_over_seeds_is_students() -> None:

@@ -14,7 +14,7 @@ from lookdown.chips.synthetic.world import World, make
 from lookdown.errors import InputError, LookdownError, ManifestError, SourceError
 from lookdown.experiments import setting as module
 from lookdown.experiments.domains import divide, read_domain
-from lookdown.experiments.setting import Setting
+from lookdown.experiments.setting import EVERY, Setting
 from lookdown.experiments.tasks import MAR, SHIPS, TASKS, UDA_MAR
 from lookdown.experiments.trained import train_on
 
@@ -24,6 +24,9 @@ def test_tasks_are_named_as_in_the_paper() -> None:
 
 
 def test_data_that_are_not_here_are_named_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOOKDOWN_DATA", raising=False)
+    with pytest.raises(SourceError, match="LOOKDOWN_DATA is not set"):
+        Setting("head", tmp_path / "runs").domain(MAR)
     monkeypatch.setenv("LOOKDOWN_DATA", str(tmp_path))
     for task, folder in ((MAR, "mar20"), (SHIPS, "fair1m_ships")):
         with pytest.raises(SourceError, match=rf"{folder} is not there; set LOOKDOWN_DATA .* --data synthetic"):
@@ -38,34 +41,49 @@ def test_what_makes_no_setting_is_refused(tmp_path: Path, values: dict[str, obje
         Setting(**{"scale": "smoke", "runs": tmp_path, **values})  # type: ignore[arg-type]
 
 
-def test_captions_say_what_stands_for_what(tmp_path: Path) -> None:
-    head = Setting("head", tmp_path)
-    assert "FAIR1M ships stand in for FGSRSI-23" in head.caption(SHIPS)
-    assert "5 seeds" in head.caption(SHIPS)
-    assert "one seed" in Setting("cpu", tmp_path).caption(MAR)
-    assert "which leaks" in Setting("paper", tmp_path).caption(MAR)
-    assert "synthetic world" in smoke().caption(MAR)
-    assert "chips of mine" in Setting("head", tmp_path, "some/mine").caption(MAR)
+def test_captions_say_what_stands_for_what_and_how_large_it_is(tmp_path: Path) -> None:
+    said = smoke().caption(MAR)
+    assert said.startswith("CBRSOR-MAR: the synthetic world stands in for MAR20; divided by whole places; in the first")
+    roles, domain = smoke().roles(MAR, 0), smoke().domain(MAR)
+    assert f"{len(roles.train):,} chips of {len(set(domain.labels[roles.train]))} classes train" in said
+    assert f"{len(roles.gallery):,} are searched, {domain.background[roles.gallery].sum()} of them background" in said
+    assert "2 seeds" in said
+    assert "one seed" in replace(smoke(), seeds=1).caption(MAR)
+    mine = Setting("smoke", tmp_path, str(_tiny(tmp_path)))
+    assert "chips of tiny stand in for the paper's" in mine.caption(SHIPS)
+
+
+def test_pictures_of_any_chips_but_synthetic_ones_stay_among_the_runs(tmp_path: Path) -> None:
+    assert not smoke().research_only(MAR)
+    assert Setting("smoke", tmp_path, "mar20").research_only(MAR)
+    assert Setting("head", tmp_path).research_only(SHIPS)
+
+
+def test_a_folder_that_is_divided_already_is_refused(tmp_path: Path) -> None:
+    make(World(kinds="ships", chips=10, size=32), tmp_path / "divided")
+    with pytest.raises(InputError, match=r"divided is divided already.*--split none"):
+        Setting("smoke", tmp_path, str(tmp_path / "divided")).domain(MAR)
 
 
 def test_choices_change_the_recipe_of_their_loss_and_a_fine_tuned_one_takes_the_loss_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen = {
-        "head": {
-            MAR.name: {
-                "every loss": ["stage1.epochs=4"],
+        MAR.name: {
+            "seed 7": {
+                EVERY: ["stage1.epochs=4"],
                 "glrt": ["stage2.learning_rate=0.07", "stage2.options.temperature=3", "metric.shrinkage=0.25"],
             }
         }
     }
-    monkeypatch.setattr(module, "_choices", lambda: chosen)
+    monkeypatch.setattr(module, "_read_choices", lambda file: chosen)
     made = Setting("head", tmp_path).recipe(MAR, "glrt", 7)
     assert (made.seed, made.stage1.epochs, made.stage2.learning_rate, made.metric.shrinkage) == (7, 4, 0.07, 0.25)
     assert made.stage2.options == {"temperature": 3}
-    other = Setting("head", tmp_path).recipe(MAR, "unified", 0)
+    assert Setting("head", tmp_path).recipe(MAR, "glrt", 6).stage1.epochs == 15, "another split has its own choices"
+    other = Setting("head", tmp_path).recipe(MAR, "unified", 7)
     assert (other.stage1.epochs, other.stage2.options, other.stage2.loss) == (4, {}, "unified")
-    tuned = Setting("cpu", tmp_path).recipe(MAR, "glrt", 0)
+    tuned = Setting("cpu", tmp_path).recipe(MAR, "glrt", 7)
     assert (tuned.trunk, tuned.metric.shrinkage, tuned.stage2.options) == ("finetune", 0.25, {"temperature": 3})
     assert (tuned.stage1.epochs, tuned.stage2.learning_rate) == (5, 0.005)
 
@@ -107,4 +125,8 @@ def test_chips_of_a_single_place_cannot_be_divided_and_the_error_says_why(tmp_pa
 
 def _tiny(folder: Path) -> Path:
     make(World(kinds="ships", chips=10, size=32), folder / "tiny")
+    file = folder / "tiny" / "manifest.parquet"
+    table = pq.read_table(file)
+    roles = table.column_names.index("role")
+    pq.write_table(table.set_column(roles, "role", pa.array(["gallery"] * len(table))), file)
     return folder / "tiny"

@@ -19,8 +19,8 @@ _TABLES: dict[int, tuple[Task, Trunk]] = {
     6: (SHIPS, "second"),
     7: (UDA_SHIPS, "second"),
 }
-# The loss of stage 2, how chips are compared, and the row of the paper: its first one is the unified loss in Tables I,
-# II and VI and the identity loss in III, IV and VII, so both are shown everywhere.
+# The loss of stage 2, and how chips are compared. The paper's first row is the unified loss in Tables I and II and the
+# identity loss in III and IV, as its Tables IX to XII show, so both are shown; for VI and VII the same is assumed.
 ROWS: tuple[tuple[str, str, str], ...] = (
     ("identity loss", "identity", COSINE),
     ("unified loss on cosine", "unified", COSINE),

@@ -1,36 +1,38 @@
-"""What each loss is trained with: the best of at most eight settings, on splits cut from what trains.
+"""What each loss is trained with: the best of at most eight settings, on a split cut from what trains.
 
-First the number of epochs is chosen, for every loss the same one, by the identity loss. The choices are written to
-recipes/choices.toml before queries and gallery of a task are scored. For a task with unseen classes the validation
-holds back classes, else places. A baseline is judged by the cosine, which it is trained for; the GLRT loss by the
-likelihood ratio, adapted to the target where the classes are unseen.
+Every split of the study has choices of its own, made on the part that trains in it, so no chip of its queries and
+gallery has had a say. First the number of epochs is chosen, for every loss the same one, by the identity loss. Where
+the task is of unseen classes, the validation holds back classes, else places. A baseline is judged by the cosine, which
+it is trained for; the GLRT loss by the likelihood ratio, adapted to the target where the classes are unseen. For the
+baselines the shrinkage of the ratio at test is chosen, too; the GLRT loss is trained by its own.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
-import numpy as np
-
 from lookdown.adaptation import adapt
-from lookdown.config import read_recipe
+from lookdown.config import read_recipe, to_toml
+from lookdown.errors import InputError
 from lookdown.experiments.report import Page, Table
-from lookdown.experiments.setting import CHOICES, RECIPES, Setting
+from lookdown.experiments.setting import EVERY, RECIPES, Setting
 from lookdown.experiments.tasks import TASKS, Task
 from lookdown.losses import LOSSES
 from lookdown.metrics import Cosine
 from lookdown.training.recipe import Recipe
 
-__all__ = ["EVERY", "GRID", "choose", "chosen_common", "make", "write_choices"]
+__all__ = ["FEW", "GRID", "Choice", "choose", "make", "write_choices"]
 
 Changes = tuple[str, ...]
 RATES = (0.003, 0.01, 0.03)  # learning rates of stage 2
+SHRINKAGES = (0.03, 0.1, 0.5)  # of the ratio at test
+_REVISION = 1  # raised when a rule changes, so that what was scored by the old one is not used
 FEW = 1  # settings of a loss in smoke
-SEEDS = 2  # validation splits a setting is judged by
 
 
 def _grid(rates: Iterable[float], *options: Changes) -> tuple[Changes, ...]:
@@ -41,7 +43,6 @@ def _options(name: str, *values: object) -> tuple[Changes, ...]:
     return tuple((f"stage2.options.{name}={value}",) for value in values)
 
 
-EVERY = "every loss"
 GRID: dict[str, tuple[Changes, ...]] = {
     EVERY: tuple((f"stage1.epochs={first}", f"stage2.epochs={second}") for first, second in ((3, 3), (8, 6), (15, 10))),
     "identity": _grid((0.001, 0.003, 0.01, 0.03)),
@@ -65,82 +66,118 @@ GRID: dict[str, tuple[Changes, ...]] = {
 }  # fmt: skip
 
 
-def choose(setting: Setting, task: Task, loss: str, common: Changes = ()) -> list[tuple[Changes, float]]:
-    """Return every setting of a loss with its mAP on the validation splits, in percent; what was scored is kept.
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a loss gets in a split, its mAP there in percent, and all that was tried."""
 
-    `common` changes the recipe of every loss.
-    """
-    kept = setting.runs / "choosing" / f"{setting.scale}-{task.name}-{loss}.json"
-    known: dict[str, float] = json.loads(kept.read_text()) if kept.is_file() else {}
-    found = []
-    for changes in GRID[loss][:FEW] if setting.scale == "smoke" else GRID[loss]:
-        key = " ".join((*common, *changes))
-        if key not in known:
-            known[key] = float(
-                np.mean([_validated(setting, task, loss, (*common, *changes), seed) for seed in range(SEEDS)])
-            )
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(json.dumps(known, indent=1))
-        found.append((changes, known[key]))
+    changes: Changes
+    score: float
+    tried: tuple[float, ...]
+
+
+def choose(setting: Setting, task: Task, seed: int) -> dict[str, Choice]:
+    """Return the choice for every loss in a split; what was scored before is not scored again."""
+    if setting.scale not in ("head", "smoke"):
+        raise InputError(f"settings are chosen at --scale head, and {setting.scale} takes them over; choose there")
+    judge = _Judge(setting, task, seed)
+    found = {EVERY: _best(judge, EVERY, "identity", GRID[EVERY], ())}
+    common = found[EVERY].changes
+    for loss in LOSSES:
+        best = _best(judge, loss, loss, GRID[loss], common)
+        if loss != "glrt":
+            some = tuple((*best.changes, f"metric.shrinkage={amount}") for amount in SHRINKAGES)
+            ratio = {changes: judge.score(loss, (*common, *changes))["ratio"] for changes in some}
+            best = replace(best, changes=max(ratio, key=lambda changes: ratio[changes]))
+        found[loss] = best
     return found
 
 
-def chosen_common(setting: Setting, task: Task) -> Changes:
-    """Return the number of epochs that was chosen for every loss."""
-    return max(choose(setting, task, EVERY), key=lambda pair: pair[1])[0]
-
-
-def write_choices(chosen: dict[str, dict[str, Changes]], scale: str, file: Path = CHOICES) -> None:
-    """Write the choices of a scale; a task that was not chosen for now is left out."""
+def write_choices(chosen: dict[str, dict[int, dict[str, Choice]]], file: Path) -> None:
+    """Write choices by task, split and loss, as a `Setting` reads them."""
     lines = [
-        "# Changes of the study's recipes that were chosen on validation splits, by scale, task and loss.",
-        f"# Written by `lookdown reproduce choose --scale {scale}`; the scores are in docs/results/choose.md.",
+        "# Changes of recipes/study_head.toml that were chosen on validation splits, by task, split and loss.",
+        "# Written by `lookdown reproduce choose`; the scores are in docs/results/choose.md.",
     ]
-    for task, losses in chosen.items():
-        lines += ["", f"[{scale}.{task}]"]
-        lines += [f"{json.dumps(loss)} = {json.dumps(list(changes))}" for loss, changes in losses.items()]
+    for task, splits in chosen.items():
+        for seed, losses in splits.items():
+            lines += ["", f'[{task}."seed {seed}"]']
+            lines += [f"{json.dumps(loss)} = {json.dumps(list(one.changes))}" for loss, one in losses.items()]
     file.write_text("\n".join(lines) + "\n")
 
 
 def make(setting: Setting) -> Page:
-    """Choose for every loss and task, write the choices, and show what was tried."""
-    chosen: dict[str, dict[str, Changes]] = {}
-    tables = []
-    for task in TASKS:
-        rows = []
-        common: Changes = ()
-        for loss in (EVERY, *LOSSES):
-            tried = choose(setting, task, loss, common)
-            best, score = max(tried, key=lambda pair: pair[1])
-            common = common or best
-            chosen.setdefault(task.name, {})[loss] = best
-            others = ", ".join(f"{value:.1f}" for _, value in tried)
-            rows.append([loss, f"{score:.1f}", _short(best), others])
-        tables.append(Table(("loss", "mAP", "chosen", "all that were tried"), rows, task.name))
-    if setting.scale != "smoke":
-        write_choices(chosen, setting.scale)
+    """Choose for every task and split, write the choices, and show what was tried."""
+    if setting.choices.parent == RECIPES and RECIPES.parent.name == "lookdown":
+        raise InputError("the choices for the paper's data come with lookdown; choose for your own with --data")
+    chosen: dict[str, dict[int, dict[str, Choice]]] = {
+        task.name: {seed: choose(setting, task, seed) for seed in setting.each_seed} for task in TASKS
+    }
+    write_choices(chosen, setting.choices)
     caption = (
-        f"Settings were chosen on {SEEDS} validation splits cut from what trains, places held back, and classes "
-        "too where the task is of unseen ones; queries and gallery of the test were not scored for it. Baselines are "
+        "mAP in percent on a validation split that is cut from what trains in a split of the study: places are held "
+        "back, and classes too where the task is of unseen ones. Each split has choices of its own. Baselines are "
         "judged by the cosine, GLRT by its ratio, adapted to the validation target where classes are unseen. Every "
         "loss has the same first stage, batches, views and number of updates."
     )
-    return Page("Hyperparameters, chosen on validation splits", caption, tables)
+    return Page("Hyperparameters, chosen on validation splits", caption, [_table(*item) for item in chosen.items()])
 
 
-def _seeds(setting: Setting) -> range:
-    return range(1 if setting.scale == "smoke" else SEEDS)
+def _table(task: str, splits: dict[int, dict[str, Choice]]) -> Table:
+    rows = [
+        [
+            loss,
+            *(f"{found[loss].score:.1f}: {_short(found[loss].changes)}" for found in splits.values()),
+        ]
+        for loss in next(iter(splits.values()))
+    ]
+    return Table(("loss", *(f"split {seed}" for seed in splits)), rows, task)
 
 
-def _validated(setting: Setting, task: Task, loss: str, changes: Changes, seed: int) -> float:
-    base = [f"stage2.loss={'identity' if loss == EVERY else loss}", *changes]
-    recipe = replace(read_recipe(Recipe, RECIPES / f"study_{setting.scale}.toml", base), seed=seed)
-    case = setting.case_of(task, recipe, validation=True)
-    if loss != "glrt":
-        return case.mean_average_precision(Cosine().fit(case.target))
-    if not task.unseen:
-        return case.mean_average_precision(case.source)
-    return case.mean_average_precision(adapt(case.source, case.target, seed=seed).metric)
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """Scores settings on the validation split of a task and a seed, and keeps what it has scored."""
+
+    setting: Setting
+    task: Task
+    seed: int
+
+    def score(self, loss: str, changes: Changes) -> dict[str, float]:
+        """Return the mAP by every rule that choices are made by."""
+        base = RECIPES / f"study_{self.setting.scale}.toml"
+        recipe = replace(read_recipe(Recipe, base, [f"stage2.loss={loss}", *changes]), seed=self.seed)
+        key = hashlib.sha256(f"{_REVISION} {self.setting.domain(self.task).fingerprint} {to_toml(recipe)}".encode())
+        kept = self.setting.runs / "choosing" / f"{self.task.name}-{loss}-{key.hexdigest()[:16]}.json"
+        if not kept.is_file():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            part = kept.with_name(f".{kept.name}.part")
+            part.write_text(json.dumps(self._scored(recipe)) + "\n")
+            part.rename(kept)
+        found: dict[str, float] = json.loads(kept.read_text())
+        return found
+
+    def _scored(self, recipe: Recipe) -> dict[str, float]:
+        case = self.setting.case_of(self.task, recipe, validation=True)
+        found = {
+            "cosine": case.mean_average_precision(Cosine().fit(case.target)),
+            "ratio": case.mean_average_precision(case.source),
+        }
+        if recipe.stage2.loss == "glrt" and self.task.unseen:
+            adapted = adapt(case.source, case.target, seed=self.seed).metric
+            found["adapted"] = case.mean_average_precision(adapted)
+        return found
+
+    def rule(self, loss: str) -> str:
+        """Return what a loss is judged by."""
+        if loss != "glrt":
+            return "cosine"
+        return "adapted" if self.task.unseen else "ratio"
+
+
+def _best(judge: _Judge, name: str, loss: str, grid: tuple[Changes, ...], common: Changes) -> Choice:
+    some = grid[:FEW] if judge.setting.scale == "smoke" else grid
+    found = [judge.score(loss, (*common, *changes))[judge.rule(name)] for changes in some]
+    score = max(found)
+    return Choice(some[found.index(score)], score, tuple(found))
 
 
 def _short(changes: Changes) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lookdown.errors import CollapsedComponentWarning
+from lookdown.errors import CollapsedComponentWarning, InputError
 from lookdown.experiments.domains import Rows
 from lookdown.experiments.figure_4 import mixture
 from lookdown.experiments.report import Page, Picture, Table
@@ -108,6 +108,8 @@ def _drawn(case: Case, asked: Rows, searched: Rows, kind: Kind, count: int, rng:
     if np.array_equal(asked, searched):
         wanted &= np.tri(len(asked), k=-1, dtype=np.bool_)  # each pair of training chips once
     pairs = np.flatnonzero(wanted)
+    if not len(pairs):
+        raise InputError(f"half of the chips of {case.domain.name} have no {kind} pairs to be drawn; give more chips")
     chosen = rng.choice(pairs, min(count, len(pairs)), replace=False)
     first, second = np.unravel_index(chosen, wanted.shape)
     embeddings = np.asarray(unit(case.embeddings), np.float64)

@@ -53,7 +53,7 @@ def make(setting: Setting) -> Page:
         name = f"figure_6_{task.name.lower()}"
         figure = _draw(domain, asked, chosen, found, f"({letter}) {task.name}")
         told = f"({letter}) {task.name}: first {FIRST} results of queries drawn by chance, no two of a class."
-        pictures.append(Picture(name, figure, told, shows_chips=setting.research_only))
+        pictures.append(Picture(name, figure, told, shows_chips=setting.research_only(task)))
         means.append([float(one_method.right.sum(axis=1).mean()) for one_method in found] + [_most(one, task)])
     told = (
         "Results of the query's class have a solid blue frame, others, background among them, a dashed orange one. "

@@ -51,7 +51,7 @@ RUNNING_TIME: dict[int, Timing] = {  # Table VIII, by the number of pairs of eac
     40_000: Timing(2.4, 2.1, 3.9, 8.4, 55.2),
 }
 
-# Tables IX to XII; `ours` is with the base number of clusters, `ours, best` with the number that the paper found best.
+# Tables IX to XII; `ours` is with the base number of clusters, `ours, best` with the other number that the paper shows.
 COMPARISON: dict[int, dict[str, Scores]] = {
     9: {
         "identity": Scores(77.3, 70.6, 57.5),

@@ -55,6 +55,6 @@ def reproduce(names: Sequence[str], setting: Setting, out: Path, wrote: Callable
 
 
 def _command(name: str, setting: Setting) -> str:
-    data = "" if setting.data is None else f" --data {Path(setting.data).name}"
+    data = "" if setting.data is None else f" --data {setting.data}"
     seeds = f" --seeds {setting.seeds}" if setting.seeds else ""
     return f"lookdown reproduce {name} --scale {setting.scale}{data}{seeds}"

@@ -81,6 +81,7 @@ def _lda(case: Case, seed: int) -> Evaluation:
     """Fisher's discriminants of the training chips, compared by the cosine."""
     train, asked, searched = case.roles.train, case.roles.query, case.roles.gallery
     rows = unit(case.embeddings)
+    rows = rows - rows[train].mean(axis=0)  # `transform` does not: angles would be taken about a far origin
     lda = LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.1).fit(rows[train], case.domain.labels[train])
     mapped = unit(lda.transform(rows))
     return _of_scores(case, mapped[asked] @ mapped[searched].T)

@@ -12,6 +12,8 @@ from lookdown.experiments.tasks import Task
 
 __all__ = ["scores"]
 
+_REVISION = 1  # raised when a rule changes, so that what was scored by the old one is not used
+
 
 def scores(setting: Setting, task: Task, loss: str, rule: str, trunk: Trunk = "first") -> list[Evaluation]:
     """Return the evaluation of a loss and a rule for each seed."""
@@ -21,7 +23,9 @@ def scores(setting: Setting, task: Task, loss: str, rule: str, trunk: Trunk = "f
 def _score(setting: Setting, task: Task, loss: str, rule: str, seed: int, trunk: Trunk) -> Evaluation:
     recipe = setting.recipe(task, loss, seed, trunk)
     roles = setting.roles(task, seed)
-    key = hashlib.sha256(f"{rule} {AUTO} {recipe.metric}".encode())  # the metric is of no matter to the network
+    key = hashlib.sha256(
+        f"{_REVISION} {rule} {AUTO} {recipe.metric}".encode()
+    )  # the metric is of no matter to the network
     for rows in (roles.query, roles.gallery):
         key.update(rows.tobytes())
     kept = setting.trained(task, recipe, trunk=trunk).path / f"scores-{key.hexdigest()[:16]}.json"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from lookdown.chips.cutting import Cutting
+from lookdown.chips.manifest import Manifest
 from lookdown.chips.preparing import prepare
 from lookdown.chips.protocols import paper
 from lookdown.chips.sources import read_source
@@ -23,13 +24,13 @@ from lookdown.experiments.tasks import Task
 from lookdown.experiments.trained import Case, Trained, fitted_ratio, train_on
 from lookdown.training.recipe import Recipe
 
-__all__ = ["CHOICES", "RECIPES", "SEEDS", "Scale", "Setting", "Trunk"]
+__all__ = ["EVERY", "RECIPES", "SEEDS", "Scale", "Setting", "Trunk"]
 
 Scale = Literal["paper", "cpu", "head", "smoke"]
 Trunk = Literal["first", "second"]
 _INSTALLED = Path(__file__).parents[1] / "recipes"  # in a wheel; in a checkout they lie beside src
 RECIPES = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parents[3] / "recipes"
-CHOICES = RECIPES / "choices.toml"
+EVERY = "every loss"
 SEEDS: dict[Scale, int] = {"paper": 1, "cpu": 1, "head": 5, "smoke": 2}
 
 # The trunk of Tables VI and VII is Swin V2 in the paper. Its weights are in no wheel, and a frozen random trunk would
@@ -41,6 +42,11 @@ _SECOND: dict[Scale, str] = {
     "smoke": "tf_efficientnet_lite1",
 }
 _STANDS_FOR = {"FGSRSI": "fair1m", "MAR": "mar20"}
+_CALLED = {
+    "fair1m": "ships of FAIR1M stand in",
+    "mar20": "aircraft of MAR20 stand in",
+    "synthetic": "the synthetic world stands in",
+}
 _FOLDERS = {"fair1m": "fair1m_ships", "mar20": "mar20"}
 # MAR20 gets as many background chips as the paper's, 464; FAIR1M comes with its own.
 _CUTTING = {"fair1m": Cutting(background=0.05), "mar20": Cutting(background=0.075)}
@@ -70,10 +76,9 @@ class Setting:
         """The seeds of this scale; each divides and trains anew."""
         return range(self.seeds or SEEDS[self.scale])
 
-    @property
-    def research_only(self) -> bool:
+    def research_only(self, task: Task) -> bool:
         """Whether pictures of the chips must stay among the runs."""
-        return self.scale != "smoke" and self.data != "synthetic"
+        return self.data_name(task) != "synthetic"
 
     def data_name(self, task: Task) -> str:
         """Return what is read for a task of the paper."""
@@ -82,15 +87,24 @@ class Setting:
     def caption(self, task: Task) -> str:
         """Say what a table is of: the data that stand for the paper's, how they are divided, how often."""
         name = self.data_name(task)
-        stands = {
-            "fair1m": "FAIR1M ships stand in for FGSRSI-23, which cannot be had here",
-            "mar20": "the local part of MAR20",
-            "synthetic": "the synthetic world stands in for the paper's images",
-        }.get(name, f"chips of {Path(name).name}")
+        stands = f"chips of {Path(name).name} stand in for the paper's"
+        if name == "mar20" and task.images == "MAR":
+            stands = "the local part of MAR20"
+        elif name in _CALLED:
+            stands = f"{_CALLED[name]} for {'MAR20' if task.images == 'MAR' else 'FGSRSI-23'}"
         places = "chip by chip as in the paper, which leaks" if self.scale == "paper" else "by whole places"
         count = len(self.each_seed)
         seeds = "one seed" if count == 1 else f"{count} seeds, each with another split; mean and 95 % interval"
-        return f"{task.name}: {stands}; divided {places}, background in the gallery; scale {self.scale}, {seeds}."
+        return f"{task.name}: {stands}; divided {places}; {self._sizes(task)}; scale {self.scale}, {seeds}."
+
+    def _sizes(self, task: Task) -> str:
+        domain, roles = self.domain(task), self.roles(task, 0)
+        empty = int(domain.background[roles.gallery].sum())
+        trained, tested = (len(set(domain.labels[rows].tolist()) - {""}) for rows in (roles.train, roles.target))
+        return (
+            f"in the first split {len(roles.train):,} chips of {trained} classes train, {len(roles.query):,} of "
+            f"{tested} classes ask, and {len(roles.gallery):,} are searched, {empty:,} of them background"
+        )
 
     def domain(self, task: Task, trunk: Trunk = "first") -> Domain:
         """Return the chips of a task as a trunk reads them."""
@@ -98,6 +112,11 @@ class Setting:
         if (name, trunk) not in self._domains:
             folder = self._folder(name)
             self.note(f"reading {folder}")
+            if folder == Path(name) and len(set(Manifest.read(folder).table["role"].to_pylist())) > 1:
+                raise InputError(
+                    f"{folder} is divided already, and chips without a role were left out of it; the experiments "
+                    "divide by themselves, so prepare it with --split none"
+                )
             self._domains[name, trunk] = read_domain(folder, self.recipe(task, "identity", 0, trunk))
         return self._domains[name, trunk]
 
@@ -106,7 +125,7 @@ class Setting:
         key = task, seed, validation
         if key not in self._roles:
             domain, protocol = self.domain(task), task.protocol
-            if self.scale == "paper":
+            if self.scale == "paper" and not validation:
                 protocol = lambda *columns, seed: paper(*columns, protocol=task.name, seed=seed)  # noqa: E731
             self._roles[key] = (validation_roles if validation else divide)(domain, seed, protocol=protocol)
         return self._roles[key]
@@ -117,7 +136,7 @@ class Setting:
             images = "mar20" if task.images == "MAR" else "fgsrsi"
             file = RECIPES / f"paper_{images}_{'resnet50' if trunk == 'first' else 'swinv2'}.toml"
             return replace(read_recipe(Recipe, file, [f"stage2.loss={loss}", "device=auto"]), seed=seed)
-        changes = [f"stage2.loss={loss}", *self._chosen(task, "every loss"), *self._chosen(task, loss)]
+        changes = [f"stage2.loss={loss}", *self._chosen(task, seed, EVERY), *self._chosen(task, seed, loss)]
         if trunk == "second":
             changes.append(f"network.backbone={_SECOND[self.scale]}")
         return replace(read_recipe(Recipe, RECIPES / f"study_{self.scale}.toml", changes), seed=seed)
@@ -139,15 +158,22 @@ class Setting:
         rows = self.roles(task, recipe.seed, validation=validation).train
         return train_on(self.domain(task, trunk), rows, recipe, self.runs / "networks", self.note)
 
-    def _chosen(self, task: Task, loss: str) -> list[str]:
-        """Return what was chosen for a loss; a network that is fine-tuned takes over what is of the loss itself."""
+    @property
+    def choices(self) -> Path:
+        """The file of what was chosen for these data; for the paper's stand-ins it comes with lookdown."""
+        if self.data is None and self.scale != "smoke":
+            return RECIPES / "choices.toml"
+        return self.runs / f"choices-{Path(self.data or 'synthetic').name}-{self.scale}.toml"
+
+    def _chosen(self, task: Task, seed: int, loss: str) -> list[str]:
+        """Return what was chosen for a loss and a split; a network that is fine-tuned takes over the loss itself."""
+        chosen = _read_choices(self.choices).get(task.name, {}).get(f"seed {seed}", {}).get(loss, [])
         if self.scale != "cpu":
-            return _choices().get(self.scale, {}).get(task.name, {}).get(loss, [])
-        of_head = _choices().get("head", {}).get(task.name, {}).get(loss, [])
-        return [change for change in of_head if change.startswith(("stage2.options.", "metric."))]
+            return chosen
+        return [change for change in chosen if change.startswith(("stage2.options.", "metric."))]
 
     def _folder(self, name: str) -> Path:
-        """Return the prepared folder of a name, prepared now if it was not before."""
+        """Return the prepared folder of a name, prepared now if it was not before, wherever the data were then."""
         if name == "synthetic":
             world = _SMOKE if self.scale == "smoke" else World()
             folder = self.runs / "data" / f"synthetic-{self.scale}"
@@ -156,18 +182,21 @@ class Setting:
         if name not in _FOLDERS:
             return Path(name)
         folder = self.runs / "data" / name
-        root = Path(os.environ.get("LOOKDOWN_DATA", "../shared/data")) / _FOLDERS[name]
-        if not root.is_dir():
+        if (folder / "manifest.parquet").is_file():
+            return folder
+        given = os.environ.get("LOOKDOWN_DATA")
+        root = Path(given or "") / _FOLDERS[name]
+        if given is None or not root.is_dir():
             raise SourceError(
-                f"{root} is not there; set LOOKDOWN_DATA to the folder that holds {_FOLDERS[name]}, or give --data "
-                "synthetic or a folder that `lookdown prepare` has made"
+                f"{'LOOKDOWN_DATA is not set' if given is None else f'{root} is not there'}; set LOOKDOWN_DATA to the "
+                f"folder that holds {_FOLDERS[name]}, or give --data synthetic or a folder that `lookdown prepare` has "
+                "made"
             )
         prepare(read_source(name, root), folder, cutting=_CUTTING[name], splitting=Splitting(split="none"))
         return folder
 
 
 @cache
-def _choices() -> dict[str, dict[str, dict[str, list[str]]]]:
-    """Return what was chosen: scale, task, loss to changes of the recipe."""
-    found: dict[str, dict[str, dict[str, list[str]]]] = tomllib.loads(CHOICES.read_text())
-    return found
+def _read_choices(file: Path) -> dict[str, dict[str, dict[str, list[str]]]]:
+    """Return what was chosen: task, split, loss to changes of the recipe; nothing where nobody has chosen."""
+    return tomllib.loads(file.read_text()) if file.is_file() else {}

@@ -11,27 +11,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from lookdown.evaluation import Evaluation
-from lookdown.experiments.choosing import choose, chosen_common
+from lookdown.evaluation.bootstrap import as_estimate
+from lookdown.experiments.choosing import choose
 from lookdown.experiments.comparison import BASELINES
 from lookdown.experiments.report import Page, Table, half_width, spread
 from lookdown.experiments.rules import ADAPTED, CLASSICAL, COSINE, RATIO, RULES
 from lookdown.experiments.scored import scores
 from lookdown.experiments.setting import Setting
 from lookdown.experiments.tasks import TASKS, Task
+from lookdown.metrics import Estimate
 
 __all__ = ["Found", "make", "run"]
 
 Scores = dict[str, dict[str, list[Evaluation]]]  # loss, rule, seed
-FINE_TUNED = ("identity", "unified", "glrt")  # and the best baseline by validation: what two cores can do
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A task, all that was scored on it, and the baseline that validation would have chosen."""
+    """A task, all that was scored on it, and the baseline that validation would have chosen in each split."""
 
     task: Task
     scores: Scores
-    by_validation: str
+    by_validation: tuple[str, ...]
 
     @property
     def by_test(self) -> str:
@@ -61,25 +62,32 @@ def run(setting: Setting, task: Task) -> Found:
     best = _validated_best(setting, task)
     losses: tuple[str, ...] = (*BASELINES, "unified", "glrt")
     if setting.scale == "cpu":
-        losses = tuple(dict.fromkeys((*FINE_TUNED[:2], best, FINE_TUNED[2])))
+        losses = tuple(dict.fromkeys(("identity", "unified", *best, "glrt")))  # what two cores can do
     rules = {loss: (*RULES, *(CLASSICAL if loss == "identity" else ())) for loss in losses}
     found = {loss: {rule: scores(setting, task, loss, rule) for rule in rules[loss]} for loss in losses}
     return Found(task, found, best)
 
 
-def difference(ours: Sequence[Evaluation], theirs: Sequence[Evaluation]) -> tuple[list[float], float, float]:
-    """Return the difference in mAP for each seed, and its interval over the queries' scene groups, all in percent.
+def difference(ours: Sequence[Evaluation], theirs: Sequence[Evaluation]) -> tuple[list[float], Estimate]:
+    """Return the difference in mAP for each seed, and that of all with an interval over scene groups, in percent.
 
-    The interval is of the mean over seeds, each with its own draws of groups.
+    Seeds are splits of the same data, so a scene may ask in several: groups are drawn once for all seeds.
     """
-    pairs = list(zip(ours, theirs, strict=True))
-    each = [100 * (a.mean_average_precision - b.mean_average_precision) for a, b in pairs]
-    widths = []
-    for seed, (a, b) in enumerate(pairs):
-        found = a.difference(b, seed=seed)
-        widths.append(50 * (found.high - found.low))
-    half = float(np.sqrt(np.sum(np.square(widths))) / len(widths))
-    return each, float(np.mean(each)) - half, float(np.mean(each)) + half
+    groups = sorted({group for one in ours for group in one.queries.groups or ()})
+    place = {group: i for i, group in enumerate(groups)}
+    sums, counts = np.zeros((2, len(ours), len(groups)))
+    for seed, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+        assert a.queries.groups is not None
+        scored = a.queries.scored
+        gain = 100 * (a.queries.average_precision - b.queries.average_precision)[scored]
+        where = [place[group] for group, there in zip(a.queries.groups, scored, strict=True) if there]
+        np.add.at(sums[seed], where, gain)
+        np.add.at(counts[seed], where, 1)
+    each = (sums.sum(axis=1) / counts.sum(axis=1)).tolist()
+    draws = np.random.default_rng(0).multinomial(len(groups), np.full(len(groups), 1 / len(groups)), 2000)
+    asked = draws @ counts.T
+    means = np.where(asked > 0, draws @ sums.T / np.maximum(asked, 1), np.nan)
+    return each, as_estimate(float(np.mean(each)), np.nanmean(means, axis=1), level=0.95, groups=len(groups))
 
 
 def _table(found: Found) -> Table:
@@ -95,35 +103,36 @@ def _table(found: Found) -> Table:
 
 def _verdict(found: Found) -> str:
     """Say what holds of the targets, from the figures."""
-    ours = found.scores["glrt"][ADAPTED if found.task.unseen else RATIO]
+    rule = ADAPTED if found.task.unseen else RATIO
+    ours = found.scores["glrt"][rule]
+    chosen = [found.scores[loss][COSINE][seed] for seed, loss in enumerate(found.by_validation)]
     against = {
-        f"best baseline by validation ({found.by_validation}, cosine)": found.scores[found.by_validation][COSINE],
-        f"best baseline by test ({found.by_test}, cosine)": found.scores[found.by_test][COSINE],
-        "unified loss on cosine": found.scores["unified"][COSINE],
+        f"best baseline by validation, cosine ({', '.join(found.by_validation)})": chosen,
+        f"best baseline by test, cosine ({found.by_test})": found.scores[found.by_test][COSINE],
+        "unified loss, cosine": found.scores["unified"][COSINE],
+        f"identity loss, {rule}": found.scores["identity"][rule],
+        f"unified loss, {rule}": found.scores["unified"][rule],
     }
     if found.task.unseen:
-        against["GLRT without adaptation"] = found.scores["glrt"][RATIO]
+        against["GLRT, not adapted"] = found.scores["glrt"][RATIO]
     name = "GLRT + adaptation" if found.task.unseen else "GLRT (training + test)"
     return "\n".join([f"{name} against:", "", *(_line(*pair, ours) for pair in against.items())])
 
 
 def _line(name: str, theirs: Sequence[Evaluation], ours: Sequence[Evaluation]) -> str:
-    each, low, high = difference(ours, theirs)
+    each, whole = difference(ours, theirs)
     seeds = "" if len(each) < 2 else f"paired over {len(each)} seeds ± {half_width(each):.1f}; "
-    groups = (
-        "too few scene groups for an interval"
-        if np.isnan(low)
-        else (f"95 % over scene groups {low:+.1f} to {high:+.1f}")
-    )
-    return f"- {name}: {np.mean(each):+.1f} mAP ({seeds}{groups})"
+    groups = f"95 % over scene groups {whole.low:+.1f} to {whole.high:+.1f}"
+    if not whole.supported:
+        groups = "fewer than ten scene groups, so no interval"
+    return f"- {name}: {whole:+.1f} mAP ({seeds}{groups})"
 
 
-def _validated_best(setting: Setting, task: Task) -> str:
-    """Return the baseline that the validation splits put first; for a network that is fine-tuned, those of its head."""
+def _validated_best(setting: Setting, task: Task) -> tuple[str, ...]:
+    """Return the baseline that validation puts first in each split; for a fine-tuned network, that of its head."""
     judged = setting if setting.scale in ("head", "smoke") else Setting("head", setting.runs, setting.data)
-    common = chosen_common(judged, task)
-    kept = {loss: max(score for _, score in choose(judged, task, loss, common)) for loss in BASELINES}
-    return max(kept, key=lambda loss: kept[loss])
+    found = [choose(judged, task, seed) for seed in setting.each_seed]
+    return tuple(max(BASELINES, key=lambda loss: choices[loss].score) for choices in found)
 
 
 def _mean(found: Sequence[Evaluation]) -> float:

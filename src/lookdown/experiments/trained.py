@@ -21,12 +21,13 @@ from lookdown.config import to_toml
 from lookdown.errors import LowRankWarning
 from lookdown.evaluation import Evaluation, evaluate
 from lookdown.experiments.domains import Domain, Roles, Rows
+from lookdown.losses import LOSSES
 from lookdown.metrics import GaussianLikelihoodRatio, Metric
 from lookdown.networks import Embedder
 from lookdown.training.checkpoints import Checkpoint, last_checkpoint, write_checkpoint
 from lookdown.training.learner import Network
 from lookdown.training.loop import Epoch, run_stages
-from lookdown.training.recipe import Data, Recipe, Stage2
+from lookdown.training.recipe import Data, MetricChoice, Recipe, Stage2
 from lookdown.training.recipe import Network as NetworkSettings
 from lookdown.training.statistics import embed_all
 from lookdown.training.training_data import TrainingSet
@@ -115,7 +116,9 @@ def train_on(domain: Domain, rows: Rows, recipe: Recipe, runs: Path, note: Step 
     Recipes that differ in stage 2 alone share their first stage, so that losses are compared from the same start.
     """
     alone = replace(recipe, data=Data(manifest=Path("-")))
-    first = replace(alone, stage2=Stage2(epochs=0), metric=type(recipe.metric)())
+    if not LOSSES[recipe.stage2.loss].needs_metric:
+        alone = replace(alone, metric=MetricChoice())  # the network knows nothing of it
+    first = replace(alone, stage2=Stage2(epochs=0), metric=MetricChoice())
     start = None
     if recipe.stage1.epochs and recipe.stage2.epochs:
         done = _stages(domain, rows, first, runs, None, note)
@@ -164,7 +167,8 @@ def _stages(domain: Domain, rows: Rows, recipe: Recipe, runs: Path, start: Check
             tensors["running"] = torch.from_numpy(epoch.running.embeddings.copy())
         write_checkpoint(path, epoch.epoch, tensors, {"stage": epoch.stage})
 
-    run_stages(recipe, embedder, chips, Fabric(accelerator="cpu", devices=1), start=kept or start, on_epoch=keep)
+    fabric = Fabric(accelerator=recipe.device, devices=1, precision=recipe.precision)
+    run_stages(recipe, embedder, chips, fabric, start=kept or start, on_epoch=keep)
     return Trained(path, recipe)
 
 
@@ -173,4 +177,6 @@ def _fingerprint(domain: Domain, rows: Rows, recipe: Recipe) -> str:
     digest.update(domain.fingerprint.encode())
     digest.update(np.asarray(rows, np.int64).tobytes())
     digest.update(f"torch {version('torch')}, numpy {version('numpy')}".encode())
+    if recipe.trunk == "finetune":  # the features of a frozen trunk are part of the domain
+        digest.update(_read_embedder(recipe.network, recipe.seed).trunk_fingerprint.encode())
     return digest.hexdigest()[:20]
