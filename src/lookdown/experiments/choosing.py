@@ -102,12 +102,13 @@ def write_choices(chosen: dict[str, dict[int, dict[str, Choice]]], file: Path) -
         for seed, losses in splits.items():
             lines += ["", f'[{task}."seed {seed}"]']
             lines += [f"{json.dumps(loss)} = {json.dumps(list(one.changes))}" for loss, one in losses.items()]
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("\n".join(lines) + "\n")
 
 
 def make(setting: Setting) -> Page:
     """Choose for every task and split, write the choices, and show what was tried."""
-    if setting.choices.parent == RECIPES and RECIPES.parent.name == "lookdown":
+    if setting.choices.is_relative_to(RECIPES) and RECIPES.parent.name == "lookdown":
         raise InputError("the choices for the paper's data come with lookdown; choose for your own with --data")
     chosen: dict[str, dict[int, dict[str, Choice]]] = {
         task.name: {seed: choose(setting, task, seed) for seed in setting.each_seed} for task in TASKS

@@ -162,7 +162,7 @@ class Setting:
     def choices(self) -> Path:
         """The file of what was chosen for these data; for the paper's stand-ins it comes with lookdown."""
         if self.data is None and self.scale != "smoke":
-            return RECIPES / "choices.toml"
+            return RECIPES / "choices" / "study_head.toml"
         return self.runs / f"choices-{Path(self.data or 'synthetic').name}-{self.scale}.toml"
 
     def _chosen(self, task: Task, seed: int, loss: str) -> list[str]:
