@@ -15,12 +15,8 @@ from lookdown.errors import InputError, LookdownError, ManifestError, SourceErro
 from lookdown.experiments import setting as module
 from lookdown.experiments.domains import divide, read_domain
 from lookdown.experiments.setting import EVERY, Setting
-from lookdown.experiments.tasks import MAR, SHIPS, TASKS, UDA_MAR
+from lookdown.experiments.tasks import MAR, SHIPS, UDA_MAR
 from lookdown.experiments.trained import train_on
-
-
-def test_tasks_are_named_as_in_the_paper() -> None:
-    assert [task.name for task in TASKS] == ["CBRSOR-FGSRSI", "CBRSOR-MAR", "UDA-CBRSOR-FGSRSI", "UDA-CBRSOR-MAR"]
 
 
 def test_data_that_are_not_here_are_named_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,3 +82,16 @@ def test_the_schedule_falls_from_the_rate_to_zero_or_stays() -> None:
     assert falling[5] == pytest.approx(0.2)
     assert falling[10] == pytest.approx(0)
     assert learning_rate(Stage1(learning_rate=0.4, schedule="constant"), 7, 10) == 0.4
+
+
+def test_identity_in_stage_2_goes_on_with_the_classifier_of_stage_1() -> None:
+    made = recipe(stage2={"loss": "identity"})
+    first = Learner(made, made.network.embedder(0), classes=4, stage=1)
+    with torch.no_grad():
+        first.identity.weight.add_(1.0)
+    second = Learner(made, made.network.embedder(0), classes=4, stage=2)
+    second.restore(first.state(), stage=1)
+    assert second.metric_loss is None
+    assert torch.equal(second.identity.weight, first.identity.weight)
+    embeddings, labels = torch.randn(6, 8, generator=torch.Generator().manual_seed(0)), torch.arange(6) % 4
+    assert torch.equal(second.loss(embeddings, labels), first.identity(embeddings, labels))

@@ -1,0 +1,50 @@
+"""The headline study: paired differences, and the best baseline in two senses."""
+
+from __future__ import annotations
+
+import numpy as np
+from tests.experiments.smoke import smoke
+
+from lookdown.evaluation import evaluate
+from lookdown.experiments import comparison, study
+from lookdown.experiments.rules import COSINE, RULES
+from lookdown.experiments.tasks import SHIPS
+from lookdown.losses import LOSSES
+
+
+def test_the_study_compares_with_the_best_baseline_and_says_by_how_much() -> None:
+    found = study.run(smoke(), SHIPS)
+    assert set(found.scores) == set(LOSSES)
+    means = {loss: np.mean([one.mean_average_precision for one in ways[COSINE]]) for loss, ways in found.scores.items()}
+    assert means[found.by_test] == max(means[loss] for loss in comparison.BASELINES)
+    assert set(found.by_validation) <= set(comparison.BASELINES)
+    assert len(found.by_validation) == len(smoke().each_seed)
+    assert set(RULES) <= set(found.scores["glrt"])
+
+
+def test_differences_are_paired_and_groups_are_drawn_once_for_all_seeds() -> None:
+    rng = np.random.default_rng(0)
+    groups = [[f"g{i % 12}" for i in range(40)], [f"g{i % 15}" for i in range(30)]]
+    labels = [["a"] * 40, ["a"] * 30]
+    pairs = []
+    for seed in (0, 1):
+        both = rng.normal(size=(2, len(groups[seed]), 20))
+        relevant = ["a"] * 5 + ["b"] * 15
+        pairs.append([evaluate(one, None, labels[seed], None, relevant, groups=groups[seed]) for one in both])
+    ours, theirs = zip(*pairs, strict=True)
+    each, whole = study.difference(ours, theirs)
+    wanted = [100 * (a.mean_average_precision - b.mean_average_precision) for a, b in pairs]
+    assert np.allclose(each, wanted)
+    assert np.isclose(float(whole), np.mean(wanted))
+    replicates = []
+    for _ in range(2000):
+        drawn = rng.integers(15, size=15)
+        gains = []
+        for seed, (a, b) in enumerate(pairs):
+            rows = [i for group in drawn for i, name in enumerate(groups[seed]) if name == f"g{group}"]
+            gains.append(100 * np.mean((a.queries.average_precision - b.queries.average_precision)[rows]))
+        replicates.append(np.mean(gains))
+    assert np.allclose([whole.low, whole.high], np.quantile(replicates, [0.025, 0.975]), atol=0.35)
+    assert whole.supported
+    alone, same = study.difference(ours, ours)
+    assert (alone, float(same)) == ([0.0, 0.0], 0.0)
