@@ -127,7 +127,7 @@ def _table(task: str, splits: dict[int, dict[str, Choice]]) -> Table:
     rows = [
         [
             loss,
-            *(f"{found[loss].score:.1f}: {_short(found[loss].changes)}" for found in splits.values()),
+            *(_told(found[loss]) for found in splits.values()),
         ]
         for loss in next(iter(splits.values()))
     ]
@@ -181,5 +181,10 @@ def _best(judge: _Judge, name: str, loss: str, grid: tuple[Changes, ...], common
     return Choice(some[found.index(score)], score, tuple(found))
 
 
+def _told(choice: Choice) -> str:
+    tried = ", ".join(f"{score:.1f}" for score in choice.tried)
+    return f"{choice.score:.1f} with {_short(choice.changes)}; of {tried}"
+
+
 def _short(changes: Changes) -> str:
-    return ", ".join(change.removeprefix("stage2.").removeprefix("options.") for change in changes)
+    return ", ".join(change.removeprefix("stage2.options.") for change in changes)

@@ -9,7 +9,7 @@ import numpy as np
 
 from lookdown.adaptation import CPLFPA, adapt
 from lookdown.experiments.paper_values import BASE_CLUSTERS, CLUSTERS
-from lookdown.experiments.report import Page, Picture, Table, half_width, percent, spread
+from lookdown.experiments.report import Page, Picture, Table, half_width, percent, span, spread
 from lookdown.experiments.rules import base_clusters
 from lookdown.experiments.setting import Setting
 from lookdown.experiments.tasks import TASKS, Task
@@ -61,7 +61,7 @@ def _table(task: Task, found: Sequence[Sweep], bases: Sequence[int]) -> Table:
         values = [of_seed[offset] for of_seed in found if offset in of_seed]
         ours = [percent(None)] * 3
         if values:
-            counts = _span([base + offset for base in bases if base + offset >= 2])
+            counts = span([base + offset for base in bases if base + offset >= 2])
             ours = [counts, spread(values), spread(_changes(found, offset), sign=True) if offset else percent(None)]
         rows.append((f"{offset:+d}", *ours, f"{BASE_CLUSTERS[task.name] + offset}", percent(paper)))
     return Table(header, rows, task.name)
@@ -69,11 +69,6 @@ def _table(task: Task, found: Sequence[Sweep], bases: Sequence[int]) -> Table:
 
 def _changes(found: Sequence[Sweep], offset: int) -> list[float]:
     return [of_seed[offset] - of_seed[0] for of_seed in found if offset in of_seed]
-
-
-def _span(counts: Sequence[int]) -> str:
-    """Return one number, or the least and the greatest where seeds differ."""
-    return f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
 
 
 def _figure(found: Mapping[Task, Sequence[Sweep]]) -> Figure:

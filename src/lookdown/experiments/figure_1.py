@@ -24,9 +24,8 @@ __all__ = ["PairScores", "make", "pair_scores"]
 
 _SAME, _DIFFERENT = "#0072B2", "#D55E00"  # of Okabe and Ito, whose colours are told apart by every kind of eye
 _MOST_BINS = 80
-_LEFT_OUT = (
-    0.005  # most of the different pairs that may lie left of the chart: the tail of a log-likelihood ratio is long
-)
+# At most this share of the different pairs lies left of the chart: the tail of a log-likelihood ratio is long.
+_LEFT_OUT = 0.005
 
 Array = NDArray[np.float64]
 

@@ -12,6 +12,7 @@ import numpy as np
 from lookdown.adaptation import adapt
 from lookdown.errors import CollapsedComponentWarning
 from lookdown.experiments.report import Page, Picture, Table, spread
+from lookdown.experiments.rules import base_clusters
 from lookdown.experiments.setting import Setting
 from lookdown.experiments.tasks import SHIPS
 from lookdown.experiments.trained import Case
@@ -118,7 +119,7 @@ def point(case: Case, recipe: Recipe, way: Way, count: int) -> Point:
         if way.adapted:
             # Of a source mixture `adapt` takes the parameters alone, so one that is quick to fit carries them.
             source = mixture(recipe, 1, 1, way.covariance).fit(train, labels).set_params(same=same, different=count)
-            clusters = len(np.unique(case.target_labels))
+            clusters = base_clusters(case)
             metric = adapt(source, case.target, clusters=clusters, method="cplfpa", seed=recipe.seed).metric
         else:
             metric = mixture(recipe, same, count, way.covariance).fit(train, labels)

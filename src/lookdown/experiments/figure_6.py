@@ -13,6 +13,7 @@ from lookdown.adaptation import adapt
 from lookdown.chips.reading import letterbox, read_chip
 from lookdown.experiments.domains import Domain, Rows
 from lookdown.experiments.report import Page, Picture, Table
+from lookdown.experiments.rules import base_clusters
 from lookdown.experiments.setting import Setting
 from lookdown.experiments.tasks import TASKS, Task
 from lookdown.experiments.trained import Case
@@ -67,8 +68,7 @@ def make(setting: Setting) -> Page:
 def results(setting: Setting, task: Task) -> list[Results]:
     """Return what each method finds, in the order of `METHODS`."""
     identity, unified, glrt = (setting.case(task, loss, 0) for loss in ("identity", "unified", "glrt"))
-    clusters = len(np.unique(glrt.target_labels))
-    adapted = adapt(glrt.source, glrt.target, clusters=clusters, method="cplfpa").metric
+    adapted = adapt(glrt.source, glrt.target, clusters=base_clusters(glrt), method="cplfpa").metric
     cosine = Cosine().fit(glrt.embeddings)
     pairs: tuple[tuple[Case, Metric], ...] = (
         (identity, cosine),

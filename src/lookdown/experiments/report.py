@@ -13,7 +13,7 @@ from scipy.stats import t as student
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Page", "Picture", "Table", "half_width", "percent", "spread"]
+__all__ = ["Page", "Picture", "Table", "half_width", "percent", "span", "spread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,11 @@ def spread(values: Sequence[float], *, sign: bool = False) -> str:
     """Return the mean over seeds and half of its interval, as text."""
     mean = f"{np.mean(values):+.1f}" if sign else f"{np.mean(values):.1f}"
     return mean if len(values) < 2 else f"{mean} ± {half_width(values):.1f}"
+
+
+def span(counts: Sequence[int]) -> str:
+    """Return one number, or the least and the greatest where seeds differ."""
+    return f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
 
 
 def percent(value: float | None) -> str:

@@ -18,7 +18,7 @@ from lookdown.adaptation.clustering import Clusters
 from lookdown.adaptation.estimation import estimate, normalizes, target_clusters, weighting
 from lookdown.adaptation.pseudo_labels import Covariances
 from lookdown.experiments.paper_values import RUNNING_TIME
-from lookdown.experiments.report import Page, Table, percent, spread
+from lookdown.experiments.report import Page, Table, percent, span, spread
 from lookdown.experiments.rules import base_clusters
 from lookdown.experiments.setting import Setting
 from lookdown.experiments.tasks import UDA_SHIPS
@@ -44,7 +44,7 @@ def make(setting: Setting) -> Page:
         targets = [Target.of(case, seed, turns) for seed, case in enumerate(cases)]
         found = [measure(target, turns) for target in targets]
     caption = (
-        f"{setting.caption(UDA_SHIPS)} Adaptation by the paper's Algorithm 3 to {_span([len(t.rows) for t in targets])}"
+        f"{setting.caption(UDA_SHIPS)} Adaptation by the paper's Algorithm 3 to {span([len(t.rows) for t in targets])}"
         " chips, of the network that was trained by the likelihood ratio; mAP in percent. Seconds are of this machine, "
         f"on one thread: medians of {turns} repetitions a seed, in which the rows take turns; the total is their sum. "
         "A sample is drawn anew each time. The last column is measured in the same turns: how long all pairs take, "
@@ -157,14 +157,9 @@ def _table(targets: Sequence[Target], found: Sequence[Turns]) -> Table:
 def _said_of_pairs(found: Sequence[Turns]) -> str:
     """Say how many pairs there are, and which samples are in truth all of them."""
     same, different = zip(*(of_seed[None][0].pairs for of_seed in found), strict=True)
-    said = f"Under the pseudo-labels there are {_span(same)} same and {_span(different)} different pairs."
+    said = f"Under the pseudo-labels there are {span(same)} same and {span(different)} different pairs."
     for place, kind in enumerate(("same", "different")):
         if short := [pairs for pairs in SAMPLES if any(of_seed[None][0].pairs[place] < pairs for of_seed in found)]:
             asked = ", ".join(f"{pairs:,}" for pairs in short)
             said += f" Seeds that have fewer {kind} pairs than are asked for ({asked}) draw on all that there are."
     return said
-
-
-def _span(counts: Sequence[int]) -> str:
-    """Return one number, or the least and the greatest where seeds differ."""
-    return f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"

