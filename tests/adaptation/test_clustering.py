@@ -126,7 +126,7 @@ def test_a_memmap_is_assigned_in_blocks_and_has_the_moments_of_the_array(
 
     monkeypatch.setattr(Clusters, "squared_distances", spy)
     found = find_clusters(stored, 4, normalize=True)
-    moments = pseudo_moments(stored, found, CPLFPA)
+    moments = pseudo_moments(stored, found, CPLFPA, stored)
     assert sum(sizes) == 100_000
     assert max(sizes) == 8192
     points = on_sphere(X.astype(np.float64))
@@ -142,7 +142,7 @@ def test_memory_stays_below_that_of_a_large_set() -> None:
     X = rng.normal(size=(200_000, 64)).astype(np.float32)
     X += 5 * rng.normal(size=(6, 64)).astype(np.float32)[rng.integers(6, size=len(X))]
     tracemalloc.start()
-    pseudo_moments(X, find_clusters(X, 6, normalize=True), CPLFPA)
+    pseudo_moments(X, find_clusters(X, 6, normalize=True), CPLFPA, X)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.8 * X.nbytes

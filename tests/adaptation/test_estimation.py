@@ -145,12 +145,12 @@ def test_later_rounds_cluster_in_the_space_of_the_metric_so_far(normalize: bool)
     X, _ = kinds(5, 40, gap=1.2)
     old = source(normalize=normalize, indefinite="keep")  # a space is needed all the same
     first = k_means(on_sphere(X) if normalize else X, 6, seed=2)
-    np.testing.assert_array_equal(target_clusters(old, X, 6, CPLFPA, 2).assign(X)[0], first.labels_)
+    np.testing.assert_array_equal(target_clusters(old, X, 6, CPLFPA, X, 2).assign(X)[0], first.labels_)
     labels = first.labels_
     for rounds in (2, 3):
         metric = GaussianLikelihoodRatio(0.2, normalize=normalize).fit(X, labels)
         labels = k_means(metric.transform(X), 6, seed=2).labels_
-        found = target_clusters(old, X, 6, Settings(rounds=rounds), 2)
+        found = target_clusters(old, X, 6, Settings(rounds=rounds), X, 2)
         np.testing.assert_array_equal(found.assign(X)[0], labels)
     assert not np.array_equal(labels, first.labels_)
 
@@ -160,4 +160,4 @@ def test_later_rounds_blend_in_the_source_too() -> None:
     old, settings = source(), Settings(rounds=2, source_chips=500)
     so_far = of(PairMoments.of(X, k_means(X, 6).labels_))
     expected = k_means(estimate(old, settings, so_far).transform(X), 6).labels_
-    np.testing.assert_array_equal(target_clusters(old, X, 6, settings).assign(X)[0], expected)
+    np.testing.assert_array_equal(target_clusters(old, X, 6, settings, X).assign(X)[0], expected)

@@ -45,7 +45,7 @@ def test_moments_are_those_of_rows_labelled_by_the_nearest_centre(block: int, mo
     clusters = find_clusters(X, 5, normalize=True)
     points = on_sphere(X)
     labels = np.array([np.argmin([sum((row - centre) ** 2) for centre in clusters.centres]) for row in points])
-    found = pseudo_moments(X, clusters, CPLFPA).covariances()
+    found = pseudo_moments(X, clusters, CPLFPA, X).covariances()
     np.testing.assert_allclose(found, loop_covariances(points, labels), rtol=1e-9, atol=1e-12)
 
 
@@ -72,7 +72,7 @@ def test_only_the_nearest_rows_count(block: int, monkeypatch: pytest.MonkeyPatch
     labels, distances = clusters.assign(X)
     rows = nearest_rows(labels, distances, 0.4)
     assert 10 <= rows.sum() < 40
-    found = pseudo_moments(X, clusters, Settings(nearest=0.4))
+    found = pseudo_moments(X, clusters, Settings(nearest=0.4), X)
     assert found.samples == rows.sum()
     np.testing.assert_allclose(found.covariances(), loop_covariances(X[rows], labels[rows]), rtol=1e-9, atol=1e-9)
 
@@ -86,7 +86,7 @@ def test_soft_shares_fall_with_the_squared_distance(normalize: bool) -> None:
     temperature = 0.7 * np.mean([min(row) for row in apart])
     shares = np.array([[math.exp(-value / temperature) for value in row] for row in apart])
     shares /= shares.sum(axis=1, keepdims=True)
-    found = soft_covariances(X, clusters, Settings(softness=0.7))
+    found = soft_covariances(X, clusters, Settings(softness=0.7), X)
     same, different = SoftMoments(points, shares).covariances()
     np.testing.assert_allclose(found.same, same, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.different, different, rtol=1e-9, atol=1e-12)
@@ -96,8 +96,8 @@ def test_soft_shares_fall_with_the_squared_distance(normalize: bool) -> None:
 def test_hardly_soft_is_hard() -> None:
     X, _ = kinds(4, 10)
     clusters = find_clusters(X, 4, normalize=False)
-    soft = soft_covariances(X, clusters, Settings(softness=1e-3))
-    hard = Covariances.of(pseudo_moments(X, clusters, CPLFPA), "pairs")
+    soft = soft_covariances(X, clusters, Settings(softness=1e-3), X)
+    hard = Covariances.of(pseudo_moments(X, clusters, CPLFPA, X), "pairs")
     np.testing.assert_allclose(soft.same, hard.same, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(soft.different, hard.different, rtol=1e-9, atol=1e-9)
 
@@ -106,7 +106,7 @@ def test_a_cluster_without_a_share_is_left_out() -> None:
     X, _ = kinds(2, 10)
     far = Clusters(np.vstack([X[:2], np.full((1, 6), 1e4)]), normalize=False)
     near = Clusters(X[:2], normalize=False)
-    found, expected = (soft_covariances(X, clusters, Settings(softness=1)) for clusters in (far, near))
+    found, expected = (soft_covariances(X, clusters, Settings(softness=1), X) for clusters in (far, near))
     np.testing.assert_allclose(found.same, expected.same, rtol=1e-9)
     assert found.free == expected.free == (18, 19)
 
@@ -114,4 +114,4 @@ def test_a_cluster_without_a_share_is_left_out() -> None:
 def test_rows_in_the_centres_cannot_be_shared() -> None:
     X = np.eye(4).repeat(5, axis=0)
     with pytest.raises(InputError, match="nothing can be shared; use softness=0"):
-        soft_covariances(X, Clusters(X[::5], normalize=False), Settings(softness=1))
+        soft_covariances(X, Clusters(X[::5], normalize=False), Settings(softness=1), X)

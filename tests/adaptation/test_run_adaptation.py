@@ -40,6 +40,18 @@ def test_it_is_adapt_on_the_embeddings_of_what_is_searched() -> None:
     assert found.metric.calibration_ is None
 
 
+def test_chips_are_clustered_by_the_mean_of_their_turns_unless_in_a_hurry() -> None:
+    chips = Manifest.read(other_world()).with_role("query", "gallery")
+    embedder = Embedder.load(trained() / "embedder")
+    X, steady = embedder.embed(chips.paths), embedder.embed(chips.paths, turns=4)
+    old = load_metric(trained() / "metric")
+    for quick, by in ((False, steady), (True, X)):
+        found = adapt_run(trained(), other_world(), clusters=6, quick=quick).adaptation
+        expected = adapt(old, X, clusters=6, cluster_by=by)
+        assert found.separation == expected.separation
+        assert np.array_equal(found.metric.score(X[:9], X), expected.metric.score(X[:9], X))
+
+
 def test_labels_are_read_only_when_asked_for() -> None:
     without = adapt_run(trained(), other_world(), clusters=6, method="cplfpa").adaptation
     with_labels = adapt_run(trained(), other_world(), clusters=6, method="cplfpa", labelled=True).adaptation

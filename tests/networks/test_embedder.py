@@ -56,6 +56,20 @@ def test_features_and_the_classifier_of_the_wheel_give_the_answers_of_the_whole_
     torch.testing.assert_close(logits, expected, rtol=1e-3, atol=1e-3)
 
 
+def test_the_mean_over_turns_does_not_depend_on_the_turn_it_is_given() -> None:
+    images = some_images(5)
+    embedder = small().eval()
+    found = embedder.embed(images, turns=4)
+    by_hand = np.mean([embedder.embed(np.rot90(images, turn, (2, 3)).copy()) for turn in range(4)], axis=0)
+    np.testing.assert_allclose(found, by_hand, atol=1e-5)
+    for turn in range(1, 4):
+        turned = np.rot90(images, turn, (2, 3)).copy()
+        np.testing.assert_allclose(embedder.embed_chips(turned, turns=4).embeddings, found, atol=1e-5)
+    assert not np.allclose(embedder.embed(images), found, atol=1e-3)
+    with pytest.raises(InputError, match="turns must be 1 or 4, got 3"):
+        embedder.embed(images, turns=3)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("bands", [1, 3, 4, 13])
 def test_any_number_of_bands(bands: int) -> None:
     images = some_images(3, bands)

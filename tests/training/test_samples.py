@@ -18,6 +18,8 @@ def test_features_are_drawn_from_all_views_and_passed_as_they_lie() -> None:
     assert {float(batch[1, 0]) for batch in drawn} == {float(value) for value in array[:, 3, 0]}
     rows = np.concatenate([inputs.numpy() for _, inputs in samples.plain()])
     np.testing.assert_array_equal(rows, array[0, [5, 1, 3]])
+    turned = np.concatenate([inputs.numpy() for _, inputs in samples.plain(turn=3)])
+    np.testing.assert_array_equal(turned, array[3, [5, 1, 3]])
     assert len(samples) == 3
     whole, part = samples.drawn(np.array([0, 1, 2, 0]), 9), samples.drawn(np.array([2, 0]), 9, first=2)
     torch.testing.assert_close(whole[2:], part, rtol=0, atol=0)
@@ -29,6 +31,8 @@ def test_chips_are_augmented_when_drawn_only() -> None:
     rows = [(indices, inputs) for indices, inputs in samples.plain()]
     np.testing.assert_array_equal(np.concatenate([indices for indices, _ in rows]), np.arange(300))
     np.testing.assert_array_equal(np.concatenate([inputs.numpy() for _, inputs in rows]), images)
+    turned = np.concatenate([inputs.numpy() for _, inputs in samples.plain(turn=1)])
+    np.testing.assert_array_equal(turned, np.rot90(images, 1, (2, 3)))
     first, again, other = (samples.drawn(np.array([7, 7]), seed) for seed in (1, 1, 2))
     torch.testing.assert_close(first, again, rtol=0, atol=0)
     assert (first != other).any()

@@ -42,17 +42,15 @@ class Adaptation:
     separation: float = 0.0
     _basis: _Basis | None = None
 
-    def update(self, X: ArrayLike) -> Self:
+    def update(self, X: ArrayLike, *, cluster_by: ArrayLike | None = None) -> Self:
         """Return the adaptation to further images as well: their moments are added to those of the images before."""
         if self._basis is None:
             raise UnsupportedOperationError(
                 "there are no moments that images could be added to: the source metric was kept, or the metric is a "
                 "mixture, or clusters are soft; call adapt with all images"
             )
-        embeddings = self.metric._embeddings(X)
-        if self._basis.clusters.normalize:
-            refuse_zero(embeddings)  # here, since a block would name its own row
-        basis = self._basis.with_more(embeddings)
+        embeddings, by = _embeddings(self.metric, X, cluster_by)
+        basis = self._basis.with_more(embeddings, by)
         more = f"{self.reason}, and {len(embeddings):,} images more"
         return replace(self, metric=basis.metric(), reason=more, _basis=basis)
 
@@ -88,8 +86,8 @@ class _Basis:
         covariances = Covariances.of(self.pseudo, weighting(self.source, self.settings))
         return estimate(self.source, self.settings, covariances, self.labelled)
 
-    def with_more(self, X: Embeddings) -> _Basis:
-        return replace(self, pseudo=self.pseudo + pseudo_moments(X, self.clusters, self.settings))
+    def with_more(self, X: Embeddings, by: Embeddings) -> _Basis:
+        return replace(self, pseudo=self.pseudo + pseudo_moments(X, self.clusters, self.settings, by))
 
 
 def adapt(
@@ -99,6 +97,7 @@ def adapt(
     clusters: int | Literal["auto"] = "auto",
     method: Method | Settings = "auto",
     labels: PartialLabels | None = None,
+    cluster_by: ArrayLike | None = None,
     seed: int = 0,
 ) -> Adaptation:
     """Re-estimate a metric on the images of a target domain: queries, gallery and background alike.
@@ -110,25 +109,25 @@ def adapt(
         For a mixture only the clusters differ: its densities are fitted to them alone.
     clusters: how many kinds there are, and one for the background, rather too many than too few; `auto` finds out.
     labels: true ones, and None, NaN or -1 where there are none; the more there are, the less pseudo-labels count.
+    cluster_by: embeddings of the same images that clusters are found by, where steadier ones than X are at hand: the
+        mean over quarter turns of an image changes little with the heading of what it shows.
     """
-    embeddings = metric._embeddings(X)
+    embeddings, by = _embeddings(metric, X, cluster_by)
     settings = _settings(method)
     if isinstance(metric, MixtureLikelihoodRatio) and isinstance(method, Settings):
         _refuse_for_mixtures(method)
-    if normalizes(metric):
-        refuse_zero(embeddings)
-    target = _Target(metric, embeddings, settings, *as_partial_labels(labels, len(embeddings), name="labels"))
+    target = _Target(metric, embeddings, by, settings, *as_partial_labels(labels, len(embeddings), name="labels"))
     target.refuse_useless_labels()
     _refuse_count(clusters, len(embeddings))
     if (method == "auto" or clusters == "auto") and len(embeddings) < _FEWEST:
         return target.kept(f"{len(embeddings)} images are too few to tell clusters in them; {_FEWEST} would do")
-    if all_alike(embeddings, normalize=normalizes(metric)):
+    if all_alike(by, normalize=normalizes(metric)):
         return target.kept("all images look the same to the network, so there is one cluster")
-    count = clusters if clusters != "auto" else choose_clusters(embeddings, normalize=normalizes(metric), seed=seed)
+    count = clusters if clusters != "auto" else choose_clusters(by, normalize=normalizes(metric), seed=seed)
     if method != "auto":
-        found = target_clusters(metric, embeddings, count, settings, seed)
-        return target.adapted(found, separation_of(found, embeddings, seed))
-    apart = separation(embeddings, normalize=normalizes(metric), seed=seed)
+        found = target_clusters(metric, embeddings, count, settings, by, seed)
+        return target.adapted(found, separation_of(found, by, seed))
+    apart = separation(by, normalize=normalizes(metric), seed=seed)
     if apart < ENOUGH:
         return target.kept(
             f"the images hardly fall into clusters (separation {apart:.2f}, where {ENOUGH} would do), so pseudo-labels "
@@ -136,7 +135,7 @@ def adapt(
             count,
             apart,
         )
-    return target.adapted(target_clusters(metric, embeddings, count, settings, seed), apart)
+    return target.adapted(target_clusters(metric, embeddings, count, settings, by, seed), apart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +144,7 @@ class _Target:
 
     source: Metric
     embeddings: Embeddings
+    by: Embeddings  # what clusters are found by
     settings: Settings
     labels: np.ndarray[tuple[int], np.dtype[np.int64]]
     known: np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -197,15 +197,15 @@ class _Target:
             mixture.pseudo_labelled_ = True
             return mixture, None
         if self.settings.softness:
-            soft = soft_covariances(self.embeddings, clusters, self.settings)
+            soft = soft_covariances(self.embeddings, clusters, self.settings, self.by)
             return estimate(self.source, self.settings, soft, self.labelled()), None
-        moments = pseudo_moments(self.embeddings, clusters, self.settings)
+        moments = pseudo_moments(self.embeddings, clusters, self.settings, self.by)
         basis = _Basis(self.source, self.settings, clusters, moments, self.labelled())
         return basis.metric(), basis
 
     def mixed_labels(self, clusters: Clusters) -> NDArray[np.int64]:
         """Return the true label of each image, else the most frequent one of its cluster, else its cluster."""
-        found = clusters.assign(self.embeddings)[0]
+        found = clusters.assign(self.by)[0]
         names = np.arange(len(clusters.centres))
         for cluster in np.unique(found[self.known]):
             names[cluster] = len(names) + np.bincount(self.labels[self.known & (found == cluster)]).argmax()
@@ -213,6 +213,20 @@ class _Target:
 
     def told(self) -> str:
         return f"{self.known.sum():,} true labels of {len(np.unique(self.labels[self.known]))} kinds"
+
+
+def _embeddings(metric: Metric, X: ArrayLike, cluster_by: ArrayLike | None) -> tuple[Embeddings, Embeddings]:
+    """Return what the metric is estimated on, and what clusters are found by."""
+    embeddings = metric._embeddings(X)
+    by = embeddings if cluster_by is None else metric._embeddings(cluster_by)
+    if len(by) != len(embeddings):
+        raise InputError(
+            f"cluster_by has {len(by)} rows and X has {len(embeddings)}; it must hold the same images in the same order"
+        )
+    if normalizes(metric):
+        for rows in (embeddings, by):
+            refuse_zero(rows)  # here, since a block would name its own row
+    return embeddings, by
 
 
 def _settings(method: Method | Settings) -> Settings:

@@ -33,13 +33,15 @@ def weighting(source: Metric, settings: Settings) -> Weighting:
     return settings.weighting or own
 
 
-def target_clusters(source: Metric, X: Embeddings, clusters: int, settings: Settings, seed: int = 0) -> Clusters:
-    """Find clusters by K-means where the embeddings lie, and in later rounds in the space of the metric so far."""
-    found = find_clusters(X, clusters, normalize=normalizes(source), seed=seed)
+def target_clusters(
+    source: Metric, X: Embeddings, clusters: int, settings: Settings, by: Embeddings, seed: int = 0
+) -> Clusters:
+    """Find clusters of `by` by K-means, where it lies, and in later rounds in the space of the metric so far."""
+    found = find_clusters(by, clusters, normalize=normalizes(source), seed=seed)
     for _ in range(settings.rounds - 1):
-        so_far = Covariances.of(pseudo_moments(X, found, settings), weighting(source, settings))
+        so_far = Covariances.of(pseudo_moments(X, found, settings, by), weighting(source, settings))
         space = estimate(source, settings, so_far, indefinite="clip").factor_
-        found = find_clusters(X, clusters, normalize=normalizes(source), map=space, seed=seed)
+        found = find_clusters(by, clusters, normalize=normalizes(source), map=space, seed=seed)
     return found
 
 

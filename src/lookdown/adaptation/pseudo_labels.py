@@ -43,9 +43,9 @@ class Covariances:
         return Covariances(same, different, self.mean, self.free)
 
 
-def pseudo_moments(X: Embeddings, clusters: Clusters, settings: Settings) -> PairMoments:
-    """Return the moments of all pairs, each chip labelled by its cluster; memory is that of a block."""
-    labels, distances = clusters.assign(X)
+def pseudo_moments(X: Embeddings, clusters: Clusters, settings: Settings, by: Embeddings) -> PairMoments:
+    """Return the moments of all pairs, each chip labelled by the cluster that `by` has it in; memory is a block's."""
+    labels, distances = clusters.assign(by)
     counted = nearest_rows(labels, distances, settings.nearest)
     moments = PairMoments(normalize=clusters.normalize)
     for begin in range(0, len(X), _BLOCK):
@@ -55,10 +55,10 @@ def pseudo_moments(X: Embeddings, clusters: Clusters, settings: Settings) -> Pai
     return moments
 
 
-def soft_covariances(X: Embeddings, clusters: Clusters, settings: Settings) -> Covariances:
+def soft_covariances(X: Embeddings, clusters: Clusters, settings: Settings, by: Embeddings) -> Covariances:
     """Return the covariances where a chip belongs to clusters by exp(-distance / temperature)."""
     rows = np.asarray(unit(X) if clusters.normalize else X, dtype=np.float64)
-    apart = clusters.squared_distances(X)
+    apart = clusters.squared_distances(by)
     temperature = settings.softness * apart.min(axis=1).mean()
     if not temperature > 0:
         raise InputError("every chip lies in the centre of its cluster, so nothing can be shared; use softness=0")

@@ -23,6 +23,9 @@ def adapt(
     labels: Annotated[
         bool, typer.Option("--labels", help="take classes in the manifest for true, where given")
     ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="do not look at every chip in four turns as well; clusters are less good")
+    ] = False,
     seed: Annotated[int, typer.Option(help="of the clustering")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace a metric that is there")] = False,
 ) -> None:
@@ -44,6 +47,7 @@ def adapt(
             clusters="auto" if clusters is None else clusters,
             method=method,
             labelled=labels,
+            quick=quick,
             seed=seed,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )

@@ -23,7 +23,7 @@ from lookdown.adaptation.estimation import normalizes
 from lookdown.adaptation.number_of_clusters import choose_clusters
 from lookdown.chips.protocols import conventional
 from lookdown.config import read_recipe
-from lookdown.experiments.domains import Domain, Rows, divide, read_domain, validation_roles
+from lookdown.experiments.domains import Domain, Roles, Rows, divide, read_domain, validation_roles
 from lookdown.experiments.trained import Case, fitted_ratio, train_on
 from lookdown.metrics import Cosine, Metric
 from lookdown.training.recipe import Recipe
@@ -68,23 +68,21 @@ class Study:
         roles_of = validation_roles if validation else divide
         for seed in range(self.seeds):
             roles = roles_of(domain, seed)
-            embeddings, source = self._trained(domain, roles.train, domain, head, seed)
-            yield Case(domain, roles, embeddings, source)
+            yield self._case(domain, roles.train, domain, roles, head, seed)
 
     def far(self, source: Domain, target: Domain, head: Head) -> Iterator[Case]:
         """Yield a case a seed: trained on all objects of a domain, searched in another."""
         for seed in range(self.seeds):
             train = np.flatnonzero(~source.background)
-            embeddings, metric = self._trained(source, train, target, head, seed)
-            yield Case(target, divide(target, seed), embeddings, metric)
+            yield self._case(source, train, target, divide(target, seed), head, seed)
 
-    def _trained(self, source: Domain, train: Rows, target: Domain, head: Head, seed: int) -> tuple[Values, Metric]:
-        """Return the embeddings of the target, and the metric of the source."""
+    def _case(self, source: Domain, train: Rows, target: Domain, roles: Roles, head: Head, seed: int) -> Case:
         recipe = replace(self.recipe, seed=seed)
         if head == "identity":
             recipe = replace(recipe, stage2=replace(recipe.stage2, epochs=0))
         trained = train_on(source, train, recipe, self.kept)
-        return trained.embeddings(target), fitted_ratio(trained.embeddings(source)[train], source.labels[train])
+        metric = fitted_ratio(trained.embeddings(source)[train], source.labels[train])
+        return Case(target, roles, trained.embeddings(target), metric, lambda: trained.steady_embeddings(target))
 
 
 def variants(cases: list[Case], clusters: int | None = None) -> dict[str, Values]:
@@ -147,7 +145,7 @@ def few_labels(domain: Domain, counts: tuple[int, ...], seeds: int, dimension: i
     rows: dict[str, list[float]] = {}
     for seed in range(seeds):
         roles = divide(domain, seed, protocol=conventional)
-        case = Case(domain, roles, embeddings, Cosine().fit(embeddings))
+        case = Case(domain, roles, embeddings, Cosine().fit(embeddings), lambda: embeddings)
         images = np.concatenate([roles.train, roles.target])
         clusters = choose_clusters(embeddings[images], normalize=True, seed=seed)
         rows.setdefault("cosine", []).append(case.mean_average_precision(case.source))

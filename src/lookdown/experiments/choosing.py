@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -30,37 +29,43 @@ __all__ = ["FEW", "GRID", "Choice", "choose", "make", "write_choices"]
 
 Changes = tuple[str, ...]
 RATES = (0.003, 0.01, 0.03)  # learning rates of stage 2
+LESS = "stage2.alpha=0.3"  # of the identity loss beside the loss that is compared
 SHRINKAGES = (0.03, 0.1, 0.5)  # of the ratio at test
-_REVISION = 1  # raised when a rule changes, so that what was scored by the old one is not used
+_REVISIONS = {"cosine": 1, "ratio": 1, "adapted": 2}  # raised when a rule changes, so that old scores are not used
 FEW = 1  # settings of a loss in smoke
 
 
-def _grid(rates: Iterable[float], *options: Changes) -> tuple[Changes, ...]:
-    return tuple((f"stage2.learning_rate={rate:g}", *more) for rate, more in product(rates, options or ((),)))
-
-
-def _options(name: str, *values: object) -> tuple[Changes, ...]:
-    return tuple((f"stage2.options.{name}={value}",) for value in values)
+def _grid(name: str, *values: object) -> tuple[Changes, ...]:
+    """Return two values of an option, each with three learning rates, and the last with less of the identity loss."""
+    steps = (*((f"stage2.learning_rate={rate:g}",) for rate in RATES), (f"stage2.learning_rate={RATES[-1]:g}", LESS))
+    return tuple((*step, f"stage2.options.{name}={value}") for step, value in product(steps, values))
 
 
 GRID: dict[str, tuple[Changes, ...]] = {
-    EVERY: tuple((f"stage1.epochs={first}", f"stage2.epochs={second}") for first, second in ((3, 3), (8, 6), (15, 10))),
-    "identity": _grid((0.001, 0.003, 0.01, 0.03)),
-    "sphere": _grid(RATES, *_options("margin", 2, 4)),
-    "triplet": _grid(RATES, *_options("margin", 0.1, 0.3)),
-    "lifted": _grid(RATES, *_options("margin", 0.5, 1.0)),
-    "instance": _grid(RATES, *_options("gamma", 4, 16)),
-    "contrastive": _grid(RATES, *_options("margin", 0.5, 1.0)),
-    "circle": _grid(RATES, *_options("gamma", 16, 80)),
-    "sp": _grid(RATES, *_options("temperature", 0.04, 0.15)),
-    "uce": _grid(RATES, *_options("scale", 16, 64)),
-    "ccl": _grid(RATES, *_options("scale", 16, 64)),
-    "unified": (*_grid(RATES, *_options("temperature", 4, 8)), *_grid((0.01,), *_options("temperature", 2, 16))),
+    EVERY: tuple(
+        (f"stage1.epochs={first}", f"stage2.epochs={second}") for first, second in ((3, 3), (8, 6), (15, 10), (15, 30))
+    ),
+    "identity": tuple((f"stage2.learning_rate={rate:g}",) for rate in (0.001, *RATES)),
+    "sphere": _grid("margin", 2, 4),
+    "triplet": _grid("margin", 0.1, 0.3),
+    "lifted": _grid("margin", 0.5, 1.0),
+    "instance": _grid("gamma", 4, 16),
+    "contrastive": _grid("margin", 0.5, 1.0),
+    "circle": _grid("gamma", 16, 80),
+    "sp": _grid("temperature", 0.04, 0.15),
+    "uce": _grid("scale", 16, 64),
+    "ccl": _grid("scale", 16, 64),
+    "unified": _grid("temperature", 4, 8),
     "glrt": tuple(
-        (f"stage2.learning_rate={rate}", f"stage2.options.temperature={temperature}", f"metric.shrinkage={shrinkage}")
-        for rate, temperature, shrinkage in (
-            (0.01, 4, 0.5), (0.03, 4, 0.5), (0.01, 8, 0.5), (0.03, 8, 0.5),
-            (0.01, 8, 0.1), (0.01, 16, 0.03), (0.003, 16, 0.03), (0.01, 32, 0.03),
+        (
+            f"stage2.learning_rate={rate}",
+            *less,
+            f"stage2.options.temperature={temperature}",
+            f"metric.shrinkage={shrinkage}",
+        )
+        for rate, less, temperature, shrinkage in (
+            (0.03, (LESS,), 4, 0.8), (0.01, (LESS,), 4, 0.8), (0.03, (LESS,), 4, 0.5), (0.01, (), 4, 0.5),
+            (0.01, (), 32, 0.1), (0.003, (), 8, 0.1), (0.01, (), 16, 0.03), (0.003, (), 16, 0.03),
         )
     ),
 }  # fmt: skip
@@ -146,7 +151,9 @@ class _Judge:
         """Return the mAP by every rule that choices are made by."""
         base = RECIPES / f"study_{self.setting.scale}.toml"
         recipe = replace(read_recipe(Recipe, base, [f"stage2.loss={loss}", *changes]), seed=self.seed)
-        key = hashlib.sha256(f"{_REVISION} {self.setting.domain(self.task).fingerprint} {to_toml(recipe)}".encode())
+        key = hashlib.sha256(
+            f"{_REVISIONS[self.rule(loss)]} {self.setting.domain(self.task).fingerprint} {to_toml(recipe)}".encode()
+        )
         kept = self.setting.runs / "choosing" / f"{self.task.name}-{loss}-{key.hexdigest()[:16]}.json"
         if not kept.is_file():
             kept.parent.mkdir(parents=True, exist_ok=True)
@@ -163,7 +170,7 @@ class _Judge:
             "ratio": case.mean_average_precision(case.source),
         }
         if recipe.stage2.loss == "glrt" and self.task.unseen:
-            adapted = adapt(case.source, case.target, seed=self.seed).metric
+            adapted = adapt(case.source, case.target, cluster_by=case.steady_target, seed=self.seed).metric
             found["adapted"] = case.mean_average_precision(adapted)
         return found
 

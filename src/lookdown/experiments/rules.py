@@ -53,7 +53,7 @@ def _cplfpa(case: Case, seed: int) -> Evaluation:
 
 
 def _adapted(case: Case, seed: int) -> Evaluation:
-    return case.evaluate(adapt(case.source, case.target, seed=seed).metric)
+    return case.evaluate(adapt(case.source, case.target, cluster_by=case.steady_target, seed=seed).metric)
 
 
 def _whitened(case: Case, seed: int) -> Evaluation:

@@ -86,7 +86,9 @@ class Target:
         seconds = []
         for _ in range(turns):
             begin = time.perf_counter()
-            clusters: Clusters = target_clusters(case.source, case.target, base_clusters(case), CPLFPA, seed)
+            clusters: Clusters = target_clusters(
+                case.source, case.target, base_clusters(case), CPLFPA, case.target, seed
+            )
             labels = clusters.assign(case.target)[0]
             seconds.append(time.perf_counter() - begin)
         rows = np.asarray(unit(case.target) if normalizes(case.source) else case.target, np.float64)

@@ -143,9 +143,10 @@ class Setting:
     def case_of(self, task: Task, recipe: Recipe, *, trunk: Trunk = "first", validation: bool = False) -> Case:
         """Return the same for a recipe of the caller's."""
         domain, roles = self.domain(task, trunk), self.roles(task, recipe.seed, validation=validation)
-        embeddings = self.trained(task, recipe, trunk=trunk, validation=validation).embeddings(domain)
+        trained = self.trained(task, recipe, trunk=trunk, validation=validation)
+        embeddings = trained.embeddings(domain)
         source = fitted_ratio(embeddings[roles.train], domain.labels[roles.train], recipe)
-        return Case(domain, roles, embeddings, source)
+        return Case(domain, roles, embeddings, source, lambda: trained.steady_embeddings(domain))
 
     def trained(self, task: Task, recipe: Recipe, *, trunk: Trunk = "first", validation: bool = False) -> Trained:
         """Return the network of a recipe, trained now if it was not before."""
@@ -165,7 +166,7 @@ class Setting:
         chosen = _read_choices(self.choices).get(task.name, {}).get(f"seed {seed}", {}).get(loss, [])
         if self.scale != "cpu":
             return chosen
-        return [change for change in chosen if change.startswith(("stage2.options.", "metric."))]
+        return [change for change in chosen if change.startswith(("stage2.options.", "stage2.alpha", "metric."))]
 
     def _folder(self, name: str) -> Path:
         """Return the prepared folder of a name, prepared now if it was not before, wherever the data were then."""

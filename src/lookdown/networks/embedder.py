@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -24,10 +24,11 @@ from lookdown.networks.projection import FixedProjection, build_head
 from lookdown.networks.settings import PoolingKind, Settings, check_limits
 from lookdown.networks.weights import find_weights, trained_source
 
-__all__ = ["EmbeddedChips", "Embedder", "Progress"]
+__all__ = ["EmbeddedChips", "Embedder", "Progress", "Turns"]
 
 Progress = Callable[[int, int], None]  # images done, images in all
 Embeddings = NDArray[np.float32]
+Turns = Literal[1, 4]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,18 +168,24 @@ class Embedder(nn.Module):
         pooled: Tensor = self.pooling(self.trunk(scaled.contiguous(memory_format=torch.channels_last)))
         return pooled.to(self.mean.dtype)
 
-    def embed(self, images: Images, *, batch_size: int = 64, progress: Progress | None = None) -> Embeddings:
+    def embed(
+        self, images: Images, *, turns: Turns = 1, batch_size: int = 64, progress: Progress | None = None
+    ) -> Embeddings:
         """Return raw embeddings, a row an image: of an array or tensor (uint8, bands first), files, or a manifest.
+
+        turns: 4 takes the mean over quarter turns of each image, which is the same whichever of them it is given in.
 
         A file that cannot be read is an error, since rows would no longer match what you have listed; `embed_chips`
         leaves such files out and says which.
         """
-        found = self._embed(images, batch_size, progress, self.forward, self.settings.dimension, skip=False)
+        found = self._embed(images, batch_size, progress, self._seen(turns), self.settings.dimension, skip=False)
         return found.embeddings
 
-    def embed_chips(self, chips: Images, *, batch_size: int = 64, progress: Progress | None = None) -> EmbeddedChips:
+    def embed_chips(
+        self, chips: Images, *, turns: Turns = 1, batch_size: int = 64, progress: Progress | None = None
+    ) -> EmbeddedChips:
         """Return raw embeddings of the chips that can be read, which ones they are, and what is wrong with the rest."""
-        return self._embed(chips, batch_size, progress, self.forward, self.settings.dimension, skip=True)
+        return self._embed(chips, batch_size, progress, self._seen(turns), self.settings.dimension, skip=True)
 
     def embed_features(self, chips: Images, *, batch_size: int = 64, progress: Progress | None = None) -> EmbeddedChips:
         """Return what the head is given, (n, width), of the chips that can be read; the rest as in `embed_chips`.
@@ -199,6 +206,16 @@ class Embedder(nn.Module):
         from lookdown.networks.storage import load_embedder
 
         return load_embedder(path)
+
+    def _seen(self, turns: Turns) -> Callable[[Tensor], Tensor]:
+        """Return what makes an embedding of an image: one pass, or the mean of four."""
+        if turns not in get_args(Turns):
+            raise InputError(f"turns must be 1 or 4, got {turns!r}")
+        if turns == 1:
+            return self.forward
+        return lambda images: torch.stack(
+            [self.forward(torch.rot90(images, turn, (2, 3))) for turn in range(turns)]
+        ).mean(dim=0)
 
     def _assemble(self, settings: Settings) -> None:
         self.settings = settings

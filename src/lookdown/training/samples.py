@@ -32,8 +32,8 @@ class Samples(Protocol):
         whole would be.
         """
 
-    def plain(self) -> Iterator[tuple[Indices, Tensor]]:
-        """Yield all chips in their order, as they are."""
+    def plain(self, turn: int = 0) -> Iterator[tuple[Indices, Tensor]]:
+        """Yield all chips in their order, as they are, or all turned by some quarter turns."""
 
 
 class FeatureSamples:
@@ -53,11 +53,11 @@ class FeatureSamples:
         views = draws[first:].numpy()
         return torch.from_numpy(np.asarray(self.features.array[views, self.rows[indices]]))
 
-    def plain(self) -> Iterator[tuple[Indices, Tensor]]:
-        """Yield the features of chips as they lie."""
+    def plain(self, turn: int = 0) -> Iterator[tuple[Indices, Tensor]]:
+        """Yield the features of chips as they lie, or turned, if such views were cached."""
         for start in range(0, len(self.rows), _BLOCK):
             some = np.arange(start, min(start + _BLOCK, len(self.rows)))
-            yield some, torch.from_numpy(np.asarray(self.features.array[0, self.rows[some]]))
+            yield some, torch.from_numpy(np.asarray(self.features.array[turn, self.rows[some]]))
 
 
 class ChipSamples:
@@ -75,8 +75,8 @@ class ChipSamples:
         chips: Tensor = self.augment(torch.from_numpy(self.images[indices]), generator, first)
         return chips
 
-    def plain(self) -> Iterator[tuple[Indices, Tensor]]:
-        """Yield chips as they are."""
+    def plain(self, turn: int = 0) -> Iterator[tuple[Indices, Tensor]]:
+        """Yield chips as they are, or turned."""
         for start in range(0, len(self.images), _BLOCK):
             some = np.arange(start, min(start + _BLOCK, len(self.images)))
-            yield some, torch.from_numpy(self.images[some])
+            yield some, torch.rot90(torch.from_numpy(self.images[some]), turn, (2, 3))

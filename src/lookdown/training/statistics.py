@@ -26,13 +26,13 @@ def fit_metric(choice: MetricChoice, embeddings: Array, labels: NDArray[np.int64
     return gaussian.fit(embeddings, labels)
 
 
-def embed_all(network: nn.Module, samples: Samples, dimension: int) -> Array:
-    """Return the embeddings of all chips as they are: one pass, nothing learnt."""
+def embed_all(network: nn.Module, samples: Samples, dimension: int, turn: int = 0) -> Array:
+    """Return the embeddings of all chips as they are, or after some quarter turns: one pass, nothing learnt."""
     found = np.empty((len(samples), dimension))
     training, device = network.training, next(network.parameters()).device
     network.eval()
     with torch.inference_mode():
-        for indices, inputs in samples.plain():
+        for indices, inputs in samples.plain(turn):
             found[indices] = network(inputs.to(device)).cpu().double().numpy()  # Apple's GPUs have no float64
     network.train(training)
     return found
