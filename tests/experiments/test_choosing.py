@@ -11,6 +11,7 @@ from tests.experiments.smoke import smoke
 from lookdown.errors import InputError
 from lookdown.experiments import choosing
 from lookdown.experiments.choosing import GRID, Choice, choose, write_choices
+from lookdown.experiments.report import Table
 from lookdown.experiments.setting import EVERY, Setting
 from lookdown.experiments.tasks import SHIPS, UDA_MAR, Task
 from lookdown.experiments.trained import Case
@@ -71,3 +72,25 @@ def test_choices_are_made_on_a_frozen_trunk_and_never_into_an_installed_package(
     monkeypatch.setattr("lookdown.experiments.setting.RECIPES", tmp_path / "lookdown" / "recipes")
     with pytest.raises(InputError, match="choose for your own with --data"):
         choosing.make(Setting("head", tmp_path))
+
+
+def test_the_page_shows_every_setting_and_what_each_split_has_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fixed(setting: Setting, task: Task, seed: int) -> dict[str, Choice]:
+        tried = (50.0, 60.0, 55.0, 10.0) if seed == 0 else (50.0, 40.0, 30.0, 20.0)
+        return {
+            "identity": Choice((*GRID["identity"][tried.index(max(tried))], "metric.shrinkage=0.1"), max(tried), tried)
+        }
+
+    monkeypatch.setattr(choosing, "choose", fixed)
+    page = choosing.make(Setting("smoke", tmp_path))
+    table = page.parts[0]
+    assert isinstance(table, Table)
+    assert table.header == ("loss", "setting", "split 0", "split 1")
+    assert table.rows == [
+        ["identity", "learning_rate 0.001", "50.0", "**50.0**"],
+        ["", "learning_rate 0.003", "**60.0**", "40.0"],
+        ["", "learning_rate 0.01", "55.0", "30.0"],
+        ["", "learning_rate 0.03", "10.0", "20.0"],
+    ]

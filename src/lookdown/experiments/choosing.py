@@ -123,20 +123,24 @@ def make(setting: Setting) -> Page:
         "mAP in percent on a validation split that is cut from what trains in a split of the study: places are held "
         "back, and classes too where the task is of unseen ones. Each split has choices of its own. Baselines are "
         "judged by the cosine, GLRT by its ratio, adapted to the validation target where classes are unseen. Every "
-        "loss has the same first stage, batches, views and number of updates."
+        "loss has the same first stage, batches, views and number of updates; `every loss` is how many epochs of both "
+        "stages, judged by the identity loss. Chosen settings are in bold; they are in `recipes/choices`, with the "
+        "shrinkage of the ratio at test, which the same splits have chosen."
     )
     return Page("Hyperparameters, chosen on validation splits", caption, [_table(*item) for item in chosen.items()])
 
 
 def _table(task: str, splits: dict[int, dict[str, Choice]]) -> Table:
-    rows = [
-        [
-            loss,
-            *(_told(found[loss]) for found in splits.values()),
-        ]
-        for loss in next(iter(splits.values()))
-    ]
-    return Table(("loss", *(f"split {seed}" for seed in splits)), rows, task)
+    """Return a row for each setting of each loss; what was chosen in a split is in bold."""
+    rows = []
+    for loss, first in next(iter(splits.values())).items():
+        for place in range(len(first.tried)):
+            cells = []
+            for found in splits.values():
+                score, choice = found[loss].tried[place], found[loss]
+                cells.append(f"**{score:.1f}**" if place == choice.tried.index(choice.score) else f"{score:.1f}")
+            rows.append([loss if place == 0 else "", _short(GRID[loss][place]), *cells])
+    return Table(("loss", "setting", *(f"split {seed}" for seed in splits)), rows, task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +192,6 @@ def _best(judge: _Judge, name: str, loss: str, grid: tuple[Changes, ...], common
     return Choice(some[found.index(score)], score, tuple(found))
 
 
-def _told(choice: Choice) -> str:
-    tried = ", ".join(f"{score:.1f}" for score in choice.tried)
-    return f"{choice.score:.1f} with {_short(choice.changes)}; of {tried}"
-
-
 def _short(changes: Changes) -> str:
-    return ", ".join(change.removeprefix("stage2.options.") for change in changes)
+    """Return a setting as a reader wants it: without the tables that the names are from."""
+    return ", ".join(change.split(".", 1)[1].removeprefix("options.").replace("=", " ") for change in changes)

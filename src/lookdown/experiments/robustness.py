@@ -14,7 +14,7 @@ from PIL import Image
 from torch.nn.functional import interpolate
 
 from lookdown.chips.reading import chip_batches
-from lookdown.experiments.report import Page, Picture, Table
+from lookdown.experiments.report import Page, Picture, Table, spread
 from lookdown.experiments.setting import Setting
 from lookdown.experiments.tasks import MAR, SHIPS, Task
 from lookdown.experiments.trained import Case
@@ -27,15 +27,14 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "NETWORKS", "Kind", "coarser", "make", "noisy", "query_images", "searched", "turned"]
 
 Images = NDArray[np.uint8]  # (n, bands, size, size)
-Curves = Mapping[str, Mapping[tuple[str, int], float]]  # network to kind and level to mAP in percent
+Curves = Mapping[str, Mapping[tuple[str, int], Sequence[float]]]  # network to kind and level to mAP of each seed
 
 NETWORKS = {"identity": "identity, cosine", "unified": "unified, cosine", "glrt": "glrt, likelihood ratio"}
-_SEED = 0
 
 
 def noisy(images: Images, sigma: int) -> Images:
     """Add Gaussian noise of so many grey levels to every pixel and band, the same for the same images."""
-    noise = np.random.default_rng(_SEED).normal(0, sigma, images.shape)
+    noise = np.random.default_rng(0).normal(0, sigma, images.shape)
     return (images + noise).round().clip(0, 255).astype(np.uint8)
 
 
@@ -80,11 +79,12 @@ def make(setting: Setting) -> Page:
     """Return the mAP by the kind and the level of degradation, of three networks and two tasks."""
     kinds = [replace(kind, levels=kind.levels[:1]) for kind in KINDS] if setting.scale == "smoke" else KINDS
     found = {task: searched(setting, task, kinds) for task in (MAR, SHIPS)}
-    captions = "\n".join(replace(setting, seeds=1).caption(task) for task in found)
+    captions = "\n".join(setting.caption(task) for task in found)
     method = (
         "mAP in percent of queries that were degraded after they had been brought to the size that the network reads: "
         "Gaussian noise on every pixel and band, of so many grey levels out of 255; fewer pixels, brought back to the "
-        "old size; a turn, with the corners in the mean colour. In brackets: the change from the query as it is."
+        "old size; a turn, with the corners in the mean colour. After the comma: the change from the query as it is, "
+        "paired over seeds."
     )
     tables = [_table(task, curves, kinds) for task, curves in found.items()]
     told = "mAP of degraded queries; the leftmost point of a curve is the query as it is."
@@ -94,7 +94,18 @@ def make(setting: Setting) -> Page:
 
 def searched(setting: Setting, task: Task, kinds: Sequence[Kind]) -> Curves:
     """Return the mAP of each network for each kind and level, that of the query as it is among them."""
-    recipes = {loss: setting.recipe(task, loss, _SEED) for loss in NETWORKS}
+    curves: dict[str, dict[tuple[str, int], list[float]]] = {loss: {} for loss in NETWORKS}
+    for seed in setting.each_seed:
+        for loss, found in _searched_once(setting, task, kinds, seed).items():
+            for key, value in found.items():
+                curves[loss].setdefault(key, []).append(value)
+    return curves
+
+
+def _searched_once(
+    setting: Setting, task: Task, kinds: Sequence[Kind], seed: int
+) -> dict[str, dict[tuple[str, int], float]]:
+    recipes = {loss: setting.recipe(task, loss, seed) for loss in NETWORKS}
     cases = {loss: setting.case_of(task, recipe) for loss, recipe in recipes.items()}
     embedders = {loss: setting.trained(task, recipe).embedder() for loss, recipe in recipes.items()}
     case, recipe = cases["glrt"], recipes["glrt"]
@@ -102,7 +113,7 @@ def searched(setting: Setting, task: Task, kinds: Sequence[Kind]) -> Curves:
     levels = [(kind, level) for kind in kinds for level in (kind.none, *kind.levels)]
     curves: dict[str, dict[tuple[str, int], float]] = {loss: {} for loss in NETWORKS}
     for kind, level in levels:
-        setting.note(f"{task.name}: {kind.name} {level}")
+        setting.note(f"{task.name}, seed {seed}: {kind.name} {level}")
         changed = images if level == kind.none else kind.degrade(images, level)
         for loss, embeddings in _embedded(embedders, changed, frozen=recipe.trunk == "frozen").items():
             metric = cases[loss].source if loss == "glrt" else Cosine().fit(cases[loss].embeddings)
@@ -133,11 +144,14 @@ def _with_queries(case: Case, embeddings: NDArray[np.float32]) -> Case:
 
 def _table(task: Task, curves: Curves, kinds: Sequence[Kind]) -> Table:
     first = kinds[0].name, kinds[0].none
-    rows = [("as it is", *(f"{curves[loss][first]:.1f}" for loss in NETWORKS))]
+    rows = [("as it is", *(spread(curves[loss][first]) for loss in NETWORKS))]
     for kind in kinds:
         for level in kind.levels:
             pairs = [(curves[loss][kind.name, level], curves[loss][first]) for loss in NETWORKS]
-            cells = (f"{value:.1f} ({value - plain:+.1f})" for value, plain in pairs)
+            cells = (
+                f"{np.mean(values):.1f}, {spread(np.subtract(values, plain).tolist(), sign=True)}"
+                for values, plain in pairs
+            )
             rows.append((kind.row.format(level), *cells))
     return Table(("query", *NETWORKS.values()), rows, task.name)
 
@@ -151,7 +165,7 @@ def _figure(found: Mapping[Task, Curves], kinds: Sequence[Kind]) -> Figure:
         for axes, kind in zip(row, kinds, strict=True):
             levels = kind.none, *kind.levels
             for loss, marker in zip(NETWORKS, "os^", strict=True):
-                values = [curves[loss][kind.name, level] for level in levels]
+                values = [np.mean(curves[loss][kind.name, level]) for level in levels]
                 axes.plot(levels, values, marker=marker, markersize=5, label=NETWORKS[loss])
             axes.set_xticks(levels)
             axes.grid(alpha=0.3)
