@@ -33,6 +33,7 @@ bench: $(VENV)/.every-extra  ## side-by-side measurements; each prints a table o
 	$(BIN)/python benchmarks/adaptation.py
 	$(BIN)/python benchmarks/search.py
 	$(BIN)/python benchmarks/indexing.py
+	$(BIN)/python benchmarks/service.py
 
 demo: $(VENV)/.every-extra  ## draw the synthetic world, train, and compare cosine with the likelihood ratio
 	$(BIN)/lookdown prepare synthetic -o demo/world
@@ -59,5 +60,5 @@ $(VENV)/.torch: constraints.txt
 	touch $@
 
 $(VENV)/.every-extra: $(VENV)/.torch pyproject.toml
-	$(PIP) --editable '.[chips,networks,training,gallery,reproduce,cli,bench,dev]'
+	$(PIP) --editable '.[chips,networks,training,gallery,reproduce,service,cli,bench,dev]'
 	touch $@

@@ -26,6 +26,12 @@ EXTRA_OF = {
     "huggingface_hub": "networks",
     "timm": "networks",
     "torchvision": "networks",
+    "fastapi": "service",
+    "prometheus_client": "service",
+    "pydantic": "service",
+    "python_multipart": "service",
+    "starlette": "service",
+    "uvicorn": "service",
 }
 
 

@@ -234,6 +234,14 @@ def learn(say: Say, gallery: str, how: Literal["adapt", "teach", "calibrate"], s
     say({"metric": learnt.metric, "changed": learnt.changed})
 
 
+def forget(say: Say, gallery: str, metric: str, last: int) -> None:
+    """Drop a metric, and be killed at the change of a file with this number."""
+    opened = Gallery.open(gallery)
+    say("begins")
+    _killed_at(last, Path(gallery), say)
+    opened.forget(metric)
+
+
 def change(say: Say, gallery: str, rounds: int) -> None:
     """Add chips in whole batches, take some of these out again, and change the metric, over and over."""
     opened = Gallery.open(gallery)

@@ -145,6 +145,29 @@ def test_an_embedding_is_taken_as_it_is(vectors: Snapshot, kind: type[np.generic
     assert (found.told, len(found.rows)) == ("an embedding", 0)
 
 
+def test_views_of_one_object_share_its_weight(vectors: Snapshot) -> None:
+    views = np.arange(24.0).reshape(3, 8)
+    found = as_examples([views, np.arange(8)], vectors, None)
+    np.testing.assert_array_equal(found.embeddings, [*views, np.arange(8)])
+    np.testing.assert_allclose(found.weights, [1 / 3, 1 / 3, 1 / 3, 1])
+    assert (found.objects, found.told) == (2, "2 examples")
+    assert as_examples(views, vectors, None).told == "an embedding"
+
+
+def test_a_turned_image_is_seen_in_its_quarter_turns(gallery: Gallery, embedder: Embedder) -> None:
+    pixels = np.random.default_rng(3).integers(0, 256, (32, 32, 3), dtype=np.uint8)  # no size to change
+    found = as_examples(pixels, gallery.snapshot, embedder, turned=True)
+    turns = [expected(embedder, np.rot90(pixels, turn).copy())[0] for turn in range(4)]
+    np.testing.assert_allclose(found.embeddings, turns, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found.weights, 0.25)
+    assert found.objects == 1
+    plain = gallery.search(pixels, k=6, turned=True)
+    for turn in range(1, 4):
+        again = gallery.search(np.rot90(pixels, turn).copy(), k=6, turned=True)
+        assert [hit.id for hit in again.hits] == [hit.id for hit in plain.hits]
+        np.testing.assert_allclose([hit.score for hit in again.hits], [hit.score for hit in plain.hits], atol=1e-5)
+
+
 def test_an_id_is_the_stored_embedding_and_needs_no_network(gallery: Gallery) -> None:
     found = as_examples("a/3.png", gallery.snapshot, None)
     assert found.rows.tolist() == [3]
@@ -187,7 +210,8 @@ def test_several_examples_keep_their_order(gallery: Gallery, embedder: Embedder,
         (np.array(["a"] * 8), InputError, "8 finite numbers, got <U1"),
         (np.ones(8, bool), InputError, "8 finite numbers, got bool"),
         (np.array([None] * 8), InputError, "8 finite numbers, got object"),
-        (np.ones((3, 8)), InputError, r"pixels must be uint8 \(h, w, bands\), got float64 \(3, 8\)"),
+        (np.ones((3, 7)), InputError, r"8 finite numbers, got float64 \(3, 7\)"),
+        (np.ones((3, 8), np.int64), InputError, r"pixels must be uint8 \(h, w, bands\), got int64 \(3, 8\)"),
         (np.ones((9, 9, 3), np.uint16), InputError, "pixels must be uint8"),
         (np.zeros((1, 9, 9, 3), np.uint8), InputError, "pixels must be uint8"),
         (np.array(3), InputError, "pixels must be uint8"),

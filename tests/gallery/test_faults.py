@@ -250,6 +250,33 @@ def test_killed_at_any_change_of_a_file_while_it_learns_a_gallery_is_whole(nurse
     assert not wrong, json.dumps(wrong, indent=1)
 
 
+def test_killed_at_any_change_of_a_file_a_metric_is_there_or_forgotten(nursery: Nursery, tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    vector_gallery(base, 120)[0].adapt(clusters=10, use=False)
+    outcomes = set()
+    for last in range(1, 100):
+        path = tmp_path / f"gallery {last}"
+        shutil.copytree(base, path)
+        child = nursery.start(killable.forget, path, "2-adapted", last)
+        said = child.join()
+        if child.status == 0:
+            break
+        assert child.kill(), said
+        opened = check_learnt(path, "1-trained", set(), str(said))
+        names = [metric.name for metric in opened.metrics()]
+        outcomes.add(len(names))
+        if len(names) == 2:
+            opened.forget("2-adapted")
+        learnt = opened.calibrate()
+        assert (learnt.metric, [metric.name for metric in opened.metrics()]) == (
+            "3-calibrated",
+            ["1-trained", "3-calibrated"],
+        )
+        assert not leftovers(path), leftovers(path)
+    assert last > 3, "a metric is more than a few files"
+    assert outcomes == {1, 2}
+
+
 def test_what_a_killed_step_left_in_the_table_goes_with_the_next_one(tmp_path: Path) -> None:
     gallery, X, _ = vector_gallery(tmp_path / "g", 60)
     for folder in ("data", "_versions", "_transactions"):  # as Lance names what it has not finished

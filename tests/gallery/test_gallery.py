@@ -335,3 +335,29 @@ def test_pairs_of_options_go_together(tmp_path: Path) -> None:
         assert len({hit.id for hit in found.hits}) == len(found)
         if "where" in asked:
             assert {hit.scene for hit in found.hits} <= set(SCENES[:2])
+
+
+def test_of_what_a_rate_accepts_the_best_can_be_asked_for(tmp_path: Path) -> None:
+    gallery, X, _ = vector_gallery(tmp_path / "g")
+    every = gallery.search(X[0], false_alarm_rate=0.2)
+    assert every.beyond == 0
+    some = gallery.search(X[0], false_alarm_rate=0.2, most=4)
+    assert (len(some), some.beyond) == (4, len(every) - 4)
+    assert [hit.id for hit in some.hits] == [hit.id for hit in every.hits[:4]]
+    assert some.expected_false_hits == every.expected_false_hits
+    assert gallery.search(X[0], false_alarm_rate=0.2, most=10_000).beyond == 0
+    assert gallery.search(X[0], k=3, most=2).beyond == 0
+    with pytest.raises(InputError, match="most must be a whole number of at least 1"):
+        gallery.search(X[0], false_alarm_rate=0.2, most=0)
+
+
+def test_a_text_from_a_stranger_is_never_a_file(tmp_path: Path) -> None:
+    gallery, X, rows = vector_gallery(tmp_path / "g")
+    file = tmp_path / "example.png"
+    file.touch()
+    for query, counters in ((str(file), ()), (X[0], [str(file)]), ([X[0], str(file)], ())):
+        with pytest.raises(GalleryError, match=r"has no chip '.*example\.png'"):
+            gallery.search(query, counter_examples=counters, files=False)
+    with pytest.raises(InputError, match="not a path"):
+        gallery.search(file, files=False)
+    assert len(gallery.search([rows[0]["id"], X[1]], k=3, files=False)) == 3

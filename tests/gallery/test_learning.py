@@ -144,3 +144,38 @@ def test_background_alone_gives_false_alarm_rates(tmp_path: Path) -> None:
     hit = gallery.search(ids[2], k=1, where=Where(background=True)).hits[0]
     assert hit.false_alarm_rate is not None
     assert hit.posterior is None
+
+
+def test_what_is_learnt_can_be_kept_without_being_used(tmp_path: Path) -> None:
+    gallery, X, _ = vector_gallery(tmp_path / "g")
+    before = gallery.search(X[0], k=5)
+    ids = gallery.snapshot.ids.to_pylist()
+    adapted = gallery.adapt(clusters=10, use=False)
+    taught = gallery.teach([ids[0], ids[10], ids[1]], ["a", "a", "b"], use=False)
+    measured = gallery.calibrate(use=False)
+    assert [adapted.metric, taught.metric, measured.metric] == ["2-adapted", "3-taught", "4-calibrated"]
+    assert gallery.metric == "1-trained"
+    assert [hit.id for hit in gallery.search(X[0], k=5).hits] == [hit.id for hit in before.hits]
+    assert gallery.search(X[0], k=5, metric="2-adapted").metric == "2-adapted"
+    assert gallery.read_metric("4-calibrated").calibration_ is not None
+    assert isinstance(gallery.read_metric("cosine"), Cosine)
+
+
+def test_teaching_goes_on_from_labels_that_were_given_before(tmp_path: Path) -> None:
+    gallery, _, y = unlabelled(tmp_path / "g")
+    ids = gallery.snapshot.ids.to_pylist()
+    gallery.label(ids[:60], [str(kind) for kind in y[:60]])
+    version = gallery.snapshot.version
+    assert gallery.teach([], []).metric == "2-taught"
+    assert gallery.snapshot.version == version
+
+
+def test_a_metric_is_dropped_and_another_never_takes_its_name(tmp_path: Path) -> None:
+    gallery, X, _ = vector_gallery(tmp_path / "g")
+    gallery.adapt(clusters=10, use=False)
+    gallery.search(X[0], metric="2-adapted")  # which keeps it in memory
+    gallery.forget("2-adapted")
+    assert [metric.name for metric in gallery.metrics()] == ["1-trained"]
+    assert gallery.adapt(clusters=4, use=False).metric == "3-adapted"
+    with pytest.raises(GalleryError, match="estimated from"):
+        gallery.forget("1-trained")

@@ -73,3 +73,37 @@ def test_a_damaged_note_and_a_missing_choice_say_what_to_do(tmp_path: Path) -> N
     (shelf.folder / "current").unlink()
     with pytest.raises(GalleryError, match="choose a metric again with `lookdown gallery metrics"):
         _ = shelf.current
+
+
+def test_a_metric_is_forgotten_and_its_number_never_given_again(tmp_path: Path) -> None:
+    shelf = shelf_with_two(tmp_path)
+    shelf.forget("2-taught")
+    assert shelf.names() == ["1-cosine"]
+    assert not (shelf.folder / "2-taught").exists()
+    assert shelf.add(Cosine().fit(np.ones((1, 8))), "adapted", "again").name == "3-adapted"
+    with pytest.raises(GalleryError, match="no metric '2-taught'"):
+        shelf.load("2-taught")
+
+
+def test_the_first_metric_and_the_one_in_use_stay(tmp_path: Path) -> None:
+    shelf = shelf_with_two(tmp_path)
+    with pytest.raises(GalleryError, match="1-cosine is the metric that all others are estimated from"):
+        shelf.forget("1-cosine")
+    shelf.use("2-taught")
+    with pytest.raises(GalleryError, match="2-taught is in use; put another metric into use first"):
+        shelf.forget("2-taught")
+    with pytest.raises(GalleryError, match="has no metric"):
+        shelf.forget("../metrics/2-taught")
+    assert shelf.names() == ["1-cosine", "2-taught"]
+
+
+def test_a_metric_that_cannot_be_removed_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf = shelf_with_two(tmp_path)
+
+    def fail(self: Path, target: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(GalleryError, match="cannot be removed: Permission denied; check that you may write"):
+        shelf.forget("2-taught")
+    assert shelf.names() == ["1-cosine", "2-taught"]

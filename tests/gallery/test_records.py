@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.gallery.galleries import kinds, rows_of
+from tests.gallery.galleries import kinds, rows_of, vector_gallery
 
 from lookdown.errors import GalleryError
 from lookdown.gallery.records import Records
@@ -103,3 +103,12 @@ def test_a_mark_taken_away_is_no_mark(tmp_path: Path) -> None:
     row = int(snapshot.find([name])[0])
     assert snapshot.columns.labels[row] is None
     assert not snapshot.marked[row]
+
+
+def test_few_and_many_ids_are_found_alike(tmp_path: Path) -> None:
+    gallery, _, rows = vector_gallery(tmp_path / "g", 60)
+    ids = [*(row["id"] for row in rows[::7]), "none", "\ud800", rows[3]["id"]]
+    one_by_one = [int(gallery.snapshot.find([name])[0]) for name in ids]
+    assert gallery.snapshot.find(ids).tolist() == one_by_one
+    assert one_by_one[-3:] == [-1, -1, 3]
+    assert gallery.snapshot.find([]).tolist() == []

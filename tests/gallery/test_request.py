@@ -14,6 +14,8 @@ from lookdown.gallery.request import Request
 def request(**changes: Any) -> Request:
     asked: dict[str, Any] = {
         "examples": np.ones((1, 4), np.float32),
+        "weights": np.ones(1),
+        "objects": 1,
         "counter_examples": np.ones((0, 4), np.float32),
         "left_out": np.array([], np.intp),
         "told": "an example",

@@ -15,6 +15,7 @@ from lookdown.cli.index import index
 from lookdown.cli.prepare import prepare
 from lookdown.cli.reproduce import reproduce
 from lookdown.cli.search import search
+from lookdown.cli.serve import serve
 from lookdown.cli.train import train
 
 __all__ = ["app"]
@@ -28,6 +29,7 @@ app.command()(adapt)
 app.command()(reproduce)
 app.command()(index)
 app.command()(search)
+app.command()(serve)
 app.add_typer(gallery, name="gallery")
 
 

@@ -30,6 +30,9 @@ def search(
         str | None, typer.Option(help="another metric of the gallery, see `lookdown gallery metrics`, or cosine")
     ] = None,
     prior: Annotated[float, typer.Option(help="share of the archive that may be of this kind")] = 0.01,
+    turned: Annotated[
+        bool, typer.Option("--turned", help="look at the example in four turns, so that its heading does not matter")
+    ] = False,
     overlap: Annotated[float, typer.Option(help="windows of a scene that share more are one hit; 1 keeps all")] = 0.2,
     expand: Annotated[int, typer.Option(min=0, help="so many best hits join the query, for a second search")] = 0,
     rerank: Annotated[bool, typer.Option("--rerank", help="order hits by k-reciprocal neighbours")] = False,
@@ -73,6 +76,7 @@ def search(
         false_alarm_rate=false_alarm_rate,
         metric=metric,
         prior=prior,
+        turned=turned,
         overlap=None if overlap >= 1 else overlap,
         expand=expand,
         rerank=rerank,

@@ -21,7 +21,7 @@ from lookdown.gallery.thumbnails import thumbnail
 if TYPE_CHECKING:
     from lookdown.networks import Embedder
 
-__all__ = ["Example", "Examples", "as_examples", "fitting", "one_or_several", "picture"]
+__all__ = ["Example", "Examples", "as_examples", "fitting", "is_embedding", "one_or_several", "picture"]
 
 Example: TypeAlias = "str | Path | bytes | NDArray[Any]"
 Embeddings = NDArray[np.float32]
@@ -32,29 +32,38 @@ class Examples:
     """Raw embeddings of what is to be found, and which of them are chips of the gallery itself."""
 
     embeddings: Embeddings  # (n, d)
+    weights: NDArray[np.float64]  # (n,): views of one object share its weight of 1
     rows: Rows  # of those that are in the gallery
     told: str  # in words
 
+    @property
+    def objects(self) -> int:
+        """How many objects they show."""
+        return round(float(self.weights.sum()))
 
-def as_examples(given: Example | Sequence[Example], snapshot: Snapshot, embedder: Embedder | None) -> Examples:
+
+def as_examples(
+    given: Example | Sequence[Example], snapshot: Snapshot, embedder: Embedder | None, *, turned: bool = False
+) -> Examples:
     """Read one example or several.
 
-    Each is an image (a file, the bytes of one, or pixels as uint8 (h, w, bands)), an embedding (d,), or the id of a
-    chip in the gallery. A text is an id if there is such a chip, else the name of a file.
+    Each is an image (a file, the bytes of one, or pixels as uint8 (h, w, bands)), an embedding (d,), several of one
+    object (views, d), or the id of a chip in the gallery. A text is an id if there is such a chip, else the name of a
+    file. With `turned` an image is seen in its four quarter turns.
     """
     several = one_or_several(given)
-    embeddings: list[Embeddings] = []
+    embeddings: list[Embeddings] = [np.empty((0, snapshot.dimension), np.float32)]
     rows: list[int] = []
     for example in several:
         row = int(snapshot.find([example])[0]) if isinstance(example, str) else -1
         if row >= 0:
             rows.append(row)
-            embeddings.append(snapshot.embeddings(np.array([row]))[0])
+            embeddings.append(snapshot.embeddings(np.array([row])))
         else:
-            embeddings.append(_embedded(example, snapshot, embedder))
+            embeddings.append(_embedded(example, snapshot, embedder, 4 if turned else 1))
     told = _told(several[0]) if len(several) == 1 else f"{len(several)} examples"
-    width = snapshot.dimension
-    return Examples(np.array(embeddings, np.float32).reshape(-1, width), np.array(rows, np.intp), told)
+    weights = np.concatenate([np.full(len(views), 1 / max(len(views), 1)) for views in embeddings])
+    return Examples(np.concatenate(embeddings), weights, np.array(rows, np.intp), told)
 
 
 def one_or_several(given: Example | Sequence[Example]) -> list[Example]:
@@ -64,12 +73,19 @@ def one_or_several(given: Example | Sequence[Example]) -> list[Example]:
 
 def picture(example: Example, snapshot: Snapshot) -> bytes | None:
     """Return an example as a small JPEG, None where it is only an embedding."""
-    if isinstance(example, np.ndarray) and example.ndim == 1:
+    if is_embedding(example):
         return None
     row = int(snapshot.find([example])[0]) if isinstance(example, str) else -1
     if row >= 0:
         return bytes(snapshot.read(np.array([row]), ["thumbnail"])[0]["thumbnail"]) or None
     return thumbnail(_pixels(example, snapshot))
+
+
+def is_embedding(example: Example) -> bool:
+    """Whether an example is an embedding, or several of one object: pixels are whole numbers."""
+    return isinstance(example, np.ndarray) and (
+        example.ndim == 1 or (example.ndim == 2 and np.issubdtype(example.dtype, np.floating))
+    )
 
 
 def fitting(pixels: Chip, bands: int, name: str) -> Chip:
@@ -84,9 +100,10 @@ def fitting(pixels: Chip, bands: int, name: str) -> Chip:
     return pixels
 
 
-def _embedded(example: Example, snapshot: Snapshot, embedder: Embedder | None) -> Embeddings:
-    if isinstance(example, np.ndarray) and example.ndim == 1:
-        return _vector(example, snapshot.dimension)
+def _embedded(example: Example, snapshot: Snapshot, embedder: Embedder | None, turns: int) -> Embeddings:
+    """Return (views, d)."""
+    if isinstance(example, np.ndarray) and is_embedding(example):
+        return _vectors(example, snapshot.dimension)
     if isinstance(example, str) and not os.path.isfile(example):  # noqa: PTH113  # Path raises at some names
         raise GalleryError(f"{_shown(example)} is neither a chip of {snapshot.folder} nor a file; check the name")
     if embedder is None:
@@ -94,17 +111,18 @@ def _embedded(example: Example, snapshot: Snapshot, embedder: Embedder | None) -
             f"{snapshot.folder} has no embedder, so it cannot be asked for images; give an embedding or an id"
         )
     pixels = fitting(_pixels(example, snapshot), embedder.settings.bands, _told(example))
-    square = letterbox(pixels, embedder.settings.size)
-    return np.asarray(embedder.embed(square.transpose(2, 0, 1)[None])[0])
+    square = letterbox(pixels, embedder.settings.size).transpose(2, 0, 1)
+    return np.asarray(embedder.embed(np.stack([np.rot90(square, turn, (1, 2)) for turn in range(turns)])))
 
 
-def _vector(example: NDArray[Any], dimension: int) -> Embeddings:
-    if example.shape != (dimension,) or not np.issubdtype(example.dtype, np.number) or not np.isfinite(example).all():
+def _vectors(example: NDArray[Any], dimension: int) -> Embeddings:
+    rows = example.reshape(-1, example.shape[-1]) if example.size else example
+    if rows.shape[-1] != dimension or not np.issubdtype(rows.dtype, np.number) or not np.isfinite(rows).all():
         raise InputError(
             f"an embedding must be {dimension} finite numbers, got {example.dtype} {example.shape}; embed with the "
             "network of this gallery"
         )
-    return example.astype(np.float32)
+    return rows.astype(np.float32)
 
 
 def _pixels(example: Example, snapshot: Snapshot) -> Chip:
@@ -141,4 +159,4 @@ def _suffix(beginning: bytes) -> str:
 def _told(example: Example) -> str:
     if isinstance(example, str | Path):
         return str(example)
-    return "an embedding" if isinstance(example, np.ndarray) and example.ndim == 1 else "an image"
+    return "an embedding" if is_embedding(example) else "an image"

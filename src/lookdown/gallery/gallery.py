@@ -16,7 +16,7 @@ from lookdown.errors import GalleryError, InputError
 from lookdown.gallery.adding import Added, add_chips, add_vectors, note_skipped
 from lookdown.gallery.columns import Rows
 from lookdown.gallery.engines import EngineName
-from lookdown.gallery.examples import Example, as_examples, one_or_several, picture
+from lookdown.gallery.examples import Example, as_examples, is_embedding, one_or_several, picture
 from lookdown.gallery.folder import GalleryFolder
 from lookdown.gallery.intake import Cutting, parts_of
 from lookdown.gallery.learning import Labels, Learnt, calibrate, estimate
@@ -25,7 +25,7 @@ from lookdown.gallery.records import Records, Snapshot
 from lookdown.gallery.request import Request
 from lookdown.gallery.results import Results
 from lookdown.gallery.stats import Stats, count
-from lookdown.gallery.views import Views
+from lookdown.gallery.views import COSINE, Views
 from lookdown.gallery.where import Where
 from lookdown.metrics import Cosine, Metric
 from lookdown.networks import Embedder
@@ -189,24 +189,34 @@ class Gallery:
         false_alarm_rate: float | None = None,
         metric: str | Metric | None = None,
         prior: float = _PRIOR,
+        turned: bool = False,
         overlap: float | None = 0.2,
         expand: int = 0,
         rerank: bool = False,
+        most: int | None = None,
+        files: bool = True,
     ) -> Results:
         """Find chips of the same kind as the query: the k best (50), or all that a false-alarm rate accepts.
 
-        query: an image (file, bytes, or uint8 pixels (h, w, bands)), an embedding, the id of a chip, or several of
-            these in a list; a score is then the mean over them. Chips that are examples are not among the results.
+        query: an image (file, bytes, or uint8 pixels (h, w, bands)), an embedding, several embeddings of one object
+            (views, d), the id of a chip, or several of these in a list; a score is then the mean over them. Chips that
+            are examples are not among the results.
         counter_examples: what it should not be like.
         metric: the name of another metric of this gallery, `cosine`, or one that you bring.
         prior: the share of the archive that you take to be of this kind; posteriors follow from it.
+        turned: see images among the examples in their four quarter turns, so that it does not matter how they lie; a
+            score is the mean over the turns, which a chip of another kind reaches less often than the rate says.
         overlap: windows of one scene that share more than this of the smaller one are one hit; None keeps them all.
         expand: so many of the best hits join the query, and the search is done again.
         rerank: order the hits by their k-reciprocal neighbours; their scores stay.
+        most: of what a rate accepts, return so many of the best; `Results.beyond` says how many there were besides.
+        files: without it a text is the id of a chip, and never the name of a file: for texts that come from strangers.
         """
         view = self._views.under(metric)
-        examples = as_examples(query, view.snapshot, self._network(query))
-        counters = as_examples(counter_examples, view.snapshot, self._network(counter_examples))
+        if not files:
+            _refuse_files([*one_or_several(query), *one_or_several(counter_examples)], view.snapshot)
+        examples = as_examples(query, view.snapshot, self._network(query), turned=turned)
+        counters = as_examples(counter_examples, view.snapshot, self._network(counter_examples), turned=turned)
         told = examples.told
         if len(counters.embeddings):
             told += f", unlike {counters.told}"
@@ -215,6 +225,8 @@ class Gallery:
         return view.search(
             Request(
                 examples=examples.embeddings,
+                weights=examples.weights,
+                objects=examples.objects,
                 counter_examples=counters.embeddings,
                 left_out=np.unique(np.r_[examples.rows, counters.rows]),
                 told=told,
@@ -225,6 +237,7 @@ class Gallery:
                 overlap=overlap,
                 expand=expand,
                 rerank=rerank,
+                most=most,
             )
         )
 
@@ -248,11 +261,18 @@ class Gallery:
         self.refresh()
 
     def teach(
-        self, ids: Sequence[str], labels: Sequence[str | None], *, background: Sequence[str] = (), seed: int = 0
+        self,
+        ids: Sequence[str],
+        labels: Sequence[str | None],
+        *,
+        background: Sequence[str] = (),
+        seed: int = 0,
+        use: bool = True,
     ) -> Learnt:
         """Label chips, and re-estimate the metric with all labels that were given in this gallery."""
-        self.label(ids, labels, background=background)
-        return self._estimate("taught", seed=seed)
+        if len(ids) or len(background):
+            self.label(ids, labels, background=background)
+        return self._estimate("taught", seed=seed, use=use)
 
     def adapt(
         self,
@@ -261,11 +281,15 @@ class Gallery:
         method: Method | Settings = "auto",
         labels: Labels = "marked",
         seed: int = 0,
+        use: bool = True,
     ) -> Learnt:
-        """Estimate a metric anew on the gallery's own embeddings, keep it beside the others and use it."""
-        return self._estimate("adapted", clusters=clusters, method=method, labels=labels, seed=seed)
+        """Estimate a metric anew on the gallery's own embeddings, keep it beside the others and use it.
 
-    def calibrate(self, *, labels: Labels = "all", seed: int = 0) -> Learnt:
+        Without `use` it is only kept, to be compared: `search` takes its name.
+        """
+        return self._estimate("adapted", clusters=clusters, method=method, labels=labels, seed=seed, use=use)
+
+    def calibrate(self, *, labels: Labels = "all", seed: int = 0, use: bool = True) -> Learnt:
         """Learn from labelled chips what scores of the metric in use are worth, so that it knows false-alarm rates.
 
         Chips that the metric was taught by are left out. What was found by searching is more like the query than the
@@ -273,7 +297,7 @@ class Gallery:
         """
         with self._folder.writing():
             self.refresh()
-            learnt = calibrate(self.snapshot, self._shelf, labels=labels, seed=seed)
+            learnt = calibrate(self.snapshot, self._shelf, labels=labels, seed=seed, use=use)
         self.refresh()
         return learnt
 
@@ -286,6 +310,16 @@ class Gallery:
         with self._folder.writing():
             self._shelf.use(metric)
         self.refresh()
+
+    def forget(self, metric: str) -> None:
+        """Drop a metric of this gallery; not the one in use, and not the first, which others are estimated from."""
+        with self._folder.writing():
+            self._shelf.forget(metric)
+        self.refresh()
+
+    def read_metric(self, metric: str) -> Metric:
+        """Return a metric of this gallery by its name, or the cosine, which every gallery has."""
+        return self._views.under(COSINE).metric if metric == COSINE else self._shelf.load(metric)
 
     def stats(self) -> Stats:
         """Return what the gallery holds."""
@@ -309,8 +343,17 @@ class Gallery:
     def _network(self, given: Example | Sequence[Example]) -> Embedder | None:
         """Load the embedder only if there is an image among the examples: it takes a second."""
         several = one_or_several(given)
-        images = [item for item in several if not (isinstance(item, np.ndarray) and item.ndim == 1)]
+        images = [item for item in several if not is_embedding(item)]
         named = [item for item in images if isinstance(item, str)]
         if len(named) == len(images) and (not named or (self.snapshot.find(named) >= 0).all()):
             return None
         return self.embedder
+
+
+def _refuse_files(examples: Sequence[Example], snapshot: Snapshot) -> None:
+    """Refuse paths, and texts that name no chip of the very table that is searched, which may change meanwhile."""
+    if any(isinstance(example, Path) for example in examples):
+        raise InputError("an example is an id, bytes of an image, pixels or an embedding here, not a path")
+    texts = [example for example in examples if isinstance(example, str)]
+    if texts and (missing := snapshot.find(texts) < 0).any():
+        raise GalleryError(f"{snapshot.folder} has no chip {texts[int(np.argmax(missing))]!r}; see `lookdown search`")

@@ -26,7 +26,7 @@ _CALIBRATED_ON = 5_000  # chips; all their pairs are compared
 class Learnt:
     """What came of adapting, teaching or calibrating."""
 
-    metric: str  # the one in use now
+    metric: str  # the new one, in use now unless that was not wanted; the one from before where nothing changed
     changed: bool  # False where nothing better was found, and the metric is the one from before
     helped: bool  # likely to be better, as far as can be told
     reason: str
@@ -41,8 +41,9 @@ def estimate(
     method: Method | Settings = "auto",
     labels: Labels = "marked",
     seed: int = 0,
+    use: bool = True,
 ) -> Learnt:
-    """Adapt the metric that the gallery was made with to its embeddings, and put the new one into use.
+    """Adapt the metric that the gallery was made with to its embeddings, and put the new one on the shelf and into use.
 
     It starts from that metric every time, so that one adaptation does not build on another.
     """
@@ -68,11 +69,14 @@ def estimate(
     if not found.metric.pseudo_labelled_:
         return Learnt(metric=shelf.current, changed=False, helped=False, reason=found.reason)
     shelved = shelf.add(found.metric, kind, found.reason, base=source, taught_by=_ids(snapshot, known))
-    shelf.use(shelved.name)
+    if use:
+        shelf.use(shelved.name)
     return Learnt(metric=shelved.name, changed=True, helped=found.helped, reason=found.reason)
 
 
-def calibrate(snapshot: Snapshot, shelf: MetricShelf, *, labels: Labels = "all", seed: int = 0) -> Learnt:
+def calibrate(
+    snapshot: Snapshot, shelf: MetricShelf, *, labels: Labels = "all", seed: int = 0, use: bool = True
+) -> Learnt:
     """Measure on labelled chips what scores of the metric in use are worth, and put it into use with that.
 
     Chips that it was taught by are left out: it would judge itself by what it has learnt.
@@ -95,7 +99,8 @@ def calibrate(snapshot: Snapshot, shelf: MetricShelf, *, labels: Labels = "all",
     metric.calibrate(snapshot.embeddings(rows), columns.labels.codes[rows], groups, columns.background[rows], seed=seed)
     reason = f"{used.name}, calibrated on {len(rows):,} labelled chips of {len(set(groups)):,} places"
     shelved = shelf.add(metric, "calibrated", reason, base=used.name, taught_by=used.taught_by)
-    shelf.use(shelved.name)
+    if use:
+        shelf.use(shelved.name)
     return Learnt(metric=shelved.name, changed=True, helped=True, reason=reason)
 
 

@@ -18,6 +18,7 @@ from lookdown.metrics import Metric, load_metric
 __all__ = ["MetricShelf", "ShelvedMetric"]
 
 CURRENT = "current"
+FORGOTTEN = ".forgotten"  # what the note of a metric that was dropped ends in
 _NAME = re.compile(r"(\d+)-[a-z]+")
 
 
@@ -67,6 +68,24 @@ class MetricShelf:
         """Put a metric of the shelf into use."""
         self.about(name)
         write_whole(self.folder / CURRENT, name + "\n")
+
+    def forget(self, name: str) -> None:
+        """Take a metric off the shelf; the first, which the others are estimated from, and the one in use stay.
+
+        Its note is renamed first, which is what a kill can fall before or after: a folder without a note is cleared by
+        the next writer. The note stays under the other name, so that its number is never given again.
+        """
+        self.about(name)
+        if name == self.names()[0]:
+            raise GalleryError(f"{name} is the metric that all others are estimated from; forget another")
+        if name == self.current:
+            raise GalleryError(f"{name} is in use; put another metric into use first, then forget this one")
+        note = self._note(name)
+        try:
+            note.replace(note.with_suffix(FORGOTTEN))
+        except OSError as error:
+            raise GalleryError(f"{note} cannot be removed: {error.strerror}; check that you may write") from error
+        shutil.rmtree(self.folder / name, ignore_errors=True)
 
     @property
     def current(self) -> str:

@@ -21,6 +21,8 @@ class Request:
     """What is asked of a gallery; `k` hits, or all that a false-alarm rate accepts."""
 
     examples: Embeddings  # (n, d)
+    weights: NDArray[np.float64]  # (n,), of the examples
+    objects: int  # that the examples show: views of one share its weight
     counter_examples: Embeddings  # (m, d)
     left_out: Rows  # examples that are chips of the gallery themselves
     told: str
@@ -31,6 +33,7 @@ class Request:
     overlap: float | None  # windows of a scene that overlap by more are one hit; None keeps all
     expand: int  # hits that join the query in a second search
     rerank: bool
+    most: int | None = None  # hits to return of those that a rate accepts; None for all
 
     def __post_init__(self) -> None:
         if not len(self.examples):
@@ -39,6 +42,8 @@ class Request:
             raise InputError("give k or a false-alarm rate, not both: one says how many hits, the other how good")
         if self.k is not None and not (_is_whole(self.k) and self.k >= 1):
             raise InputError(f"k must be a whole number of at least 1, got {self.k!r}")
+        if self.most is not None and not (_is_whole(self.most) and self.most >= 1):
+            raise InputError(f"most must be a whole number of at least 1, got {self.most!r}")
         for name, value in (("false_alarm_rate", self.false_alarm_rate), ("prior", self.prior)):
             if value is not None and not (_is_number(value) and 0 < value < 1):
                 raise InputError(f"{name} must be between 0 and 1, both excluded; got {value!r}")

@@ -87,7 +87,9 @@ class View:
     def search(self, request: Request) -> Results:
         """Find, score, merge and judge."""
         query = self._query(request)
-        rates = Rates(self.metric, several=len(query.examples) > 1)
+        # Views of one object count as one: their mean exceeds a threshold less often than a single one does.
+        several = request.objects > 1 or len(query.examples) > len(request.examples)
+        rates = Rates(self.metric, several=several)
         threshold = None
         if request.false_alarm_rate is not None:
             threshold = self._threshold(rates, request.false_alarm_rate)
@@ -98,9 +100,11 @@ class View:
             first = rerank(query.point, self.engine.vectors(found.rows[:_SHORTLIST]))
             order = np.r_[first, len(first) : len(found)]
             found, merged = found.at(order), merged[order]
-        if request.k is not None:
-            found, merged = found.at(np.arange(min(request.k, len(found)))), merged[: request.k]
-        results = self._results(request, found, merged, rates, threshold)
+        wanted = request.most if request.k is None else request.k
+        beyond = 0 if wanted is None or request.k is not None else max(0, len(found) - wanted)
+        if wanted is not None:
+            found, merged = found.at(np.arange(min(wanted, len(found)))), merged[:wanted]
+        results = replace(self._results(request, found, merged, rates, threshold), beyond=beyond)
         if request.expand and len(query.examples) == len(request.examples):
             return replace(results, notes=(*results.notes, "No hit was close enough to join the query."))
         return results
@@ -115,7 +119,7 @@ class View:
             ) from error
 
     def _query(self, request: Request) -> _Query:
-        query = _Query.of(request.examples, np.ones(len(request.examples)), self.space)
+        query = _Query.of(request.examples, request.weights, self.space)
         if not request.expand:
             return query
         first, _ = self._merged(self._ranked(query, request, 4 * request.expand), request.overlap)

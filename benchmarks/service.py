@@ -1,0 +1,185 @@
+"""The service under load: many clients upload images at once, with batches in the network and without."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import io
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from lookdown import Embedder, Gallery, GaussianLikelihoodRatio
+from lookdown.service import Settings
+from lookdown.service.running import serve
+
+SIDE, DIMENSIONS, KINDS = 64, 64, 200
+IMAGES = 32  # different ones that clients send
+WARM = 1.0  # seconds before the clock starts
+
+TARGET_TAIL, TARGET_RATIO = 5.0, 2.0
+
+
+@dataclass(frozen=True)
+class Load:
+    """What clients have seen."""
+
+    seconds: list[float]  # of the requests that were answered
+    errors: int
+    elapsed: float
+
+    @property
+    def median(self) -> float:
+        """Milliseconds."""
+        return statistics.median(self.seconds) * 1e3
+
+    @property
+    def p99(self) -> float:
+        """Milliseconds."""
+        return float(np.quantile(self.seconds, 0.99)) * 1e3
+
+    @property
+    def throughput(self) -> float:
+        """Answers a second."""
+        return len(self.seconds) / self.elapsed
+
+
+def make(folder: Path, chips: int, backbone: str) -> None:
+    """Make a gallery of vectors around the network's own, so that a search finds something."""
+    embedder = Embedder(backbone, size=SIDE, dimension=DIMENSIONS, weights="none").eval()
+    rng = np.random.default_rng(0)
+    centres = embedder.embed(rng.integers(0, 256, (KINDS, 3, SIDE, SIDE), np.uint8))
+    spread = centres.std(axis=0)
+    y = rng.integers(KINDS, size=chips)
+    x = (centres[y] + rng.normal(size=(chips, DIMENSIONS)) * spread).astype(np.float32)
+    some = slice(0, min(chips, 4_000))
+    metric = GaussianLikelihoodRatio().fit(x[some], y[some]).calibrate(x[some][:1_000], y[some][:1_000])
+    gallery = Gallery.create(folder, embedder, metric)
+    rows = [{"id": f"chip {n}", "scene": f"scene {n // 50}", "label": f"kind {k}"} for n, k in enumerate(y)]
+    gallery.add_embeddings(rows, x, fingerprint=embedder.fingerprint)
+
+
+def serve_alone(folder: Path, batch: int) -> None:
+    """Serve in this process until it is told to end."""
+    settings = Settings(port=0, batch=batch, batch_seconds=0.003 if batch > 1 else 0.0, requests_a_second=0)
+    serve(Gallery.open(folder), settings, lambda address: print(address, flush=True))
+
+
+@contextmanager
+def server(folder: Path, batch: int) -> Iterator[int]:
+    """Yield the port of a service in a process of its own."""
+    started = subprocess.Popen(
+        [sys.executable, __file__, "--serve", str(folder), "--batch", str(batch)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert started.stdout is not None
+        found = re.search(r":(\d+)\s*$", started.stdout.readline())
+        assert found, "the service did not start"
+        yield int(found[1])
+    finally:
+        started.terminate()
+        started.wait(30)
+
+
+def requests(turned: bool) -> list[bytes]:
+    """Return whole requests, ready to be sent: clients should not be what is measured."""
+    rng = np.random.default_rng(1)
+    asked = json.dumps({"k": 20, "turned": turned})
+    ready = []
+    for _ in range(IMAGES):
+        stream = io.BytesIO()
+        Image.fromarray(rng.integers(0, 256, (SIDE, SIDE, 3), np.uint8)).save(stream, "JPEG")
+        body = b"".join((
+            b'--b\r\nContent-Disposition: form-data; name="image"; filename="x.jpg"\r\n\r\n', stream.getvalue(),
+            b'\r\n--b\r\nContent-Disposition: form-data; name="request"\r\n\r\n', asked.encode(), b"\r\n--b--\r\n",
+        ))  # fmt: skip
+        head = (
+            f"POST /v1/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: multipart/form-data; boundary=b\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        ready.append(head.encode() + body)
+    return ready
+
+
+async def client(port: int, ready: list[bytes], number: int, begin: float, end: float) -> tuple[list[float], int]:
+    """Ask again and again over one connection; return the times of what was answered, and the errors."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    seconds, errors, turn = [], 0, number
+    while time.perf_counter() < end:
+        sent = time.perf_counter()
+        writer.write(ready[turn % len(ready)])
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head)
+        assert length, head
+        await reader.readexactly(int(length[1]))
+        if sent >= begin:
+            seconds.append(time.perf_counter() - sent)
+            errors += not head.startswith(b"HTTP/1.1 200")
+        turn += 1
+    writer.close()
+    return seconds, errors
+
+
+def measure(folder: Path, batch: int, clients: int, length: float, turned: bool) -> Load:
+    """Let clients ask for a while."""
+
+    async def all_at_once(port: int) -> Load:
+        begin = time.perf_counter() + WARM
+        ready = requests(turned)
+        told = await asyncio.gather(*(client(port, ready, n, begin, begin + length) for n in range(clients)))
+        elapsed = time.perf_counter() - begin
+        return Load([second for seconds, _ in told for second in seconds], sum(errors for _, errors in told), elapsed)
+
+    with server(folder, batch) as port:
+        return asyncio.run(all_at_once(port))
+
+
+def main() -> None:
+    """Measure both ways in turns, and print a table; the exit code is 1 if a target was missed."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--chips", type=int, default=100_000)
+    arguments.add_argument("--clients", type=int, default=64)
+    arguments.add_argument("--seconds", type=float, default=20.0, help="of each measurement; there are two")
+    arguments.add_argument("--backbone", default="tf_efficientnet_lite0")
+    arguments.add_argument("--turned", action="store_true", help="see each image in its four quarter turns")
+    arguments.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
+    arguments.add_argument("--batch", type=int, default=64)
+    given = arguments.parse_args()
+    if given.serve is not None:
+        serve_alone(given.serve, given.batch)
+        return
+    with tempfile.TemporaryDirectory() as place:
+        make(Path(place, "gallery"), given.chips, given.backbone)
+        loads = {
+            batch: measure(Path(place, "gallery"), batch, given.clients, given.seconds, given.turned)
+            for batch in (given.batch, 1)
+        }
+    batched, single = loads[given.batch], loads[1]
+    print(f"{given.clients} clients, {given.chips:,} chips, {given.backbone}, {os.cpu_count()} processors\n")
+    print("| images together | answers | errors | median, ms | p99, ms | p99 / median | answers a second |")
+    print("|---|---|---|---|---|---|---|")
+    for batch, load in loads.items():
+        print(
+            f"| up to {batch} | {len(load.seconds):,} | {load.errors} | {load.median:.0f} | {load.p99:.0f} "
+            f"| {load.p99 / load.median:.2f} | {load.throughput:.1f} |"
+        )
+    ratio = batched.throughput / single.throughput
+    print(f"\nthroughput with batches / without: {ratio:.2f} (target: at least {TARGET_RATIO:g})")
+    tail = batched.p99 / batched.median
+    sys.exit(not (ratio >= TARGET_RATIO and tail <= TARGET_TAIL and not batched.errors and not single.errors))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""lookdown serve: a gallery behind HTTP, with a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+
+def serve(
+    gallery: Annotated[Path, typer.Argument(help="folder written by `lookdown index`")],
+    host: Annotated[
+        str, typer.Option(help="address to listen at; any but this machine's own needs a token")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes one that is free")] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="LOOKDOWN_TOKEN", show_envvar=True, help="what clients must show; others can read a command line"
+        ),
+    ] = None,
+    access: Annotated[
+        Literal["read", "learn", "write"],
+        typer.Option(help="search only; also label and adapt; also add and remove chips"),
+    ] = "learn",
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="another name that this service is called by; repeatable")
+    ] = None,
+    tile_url: Annotated[
+        str | None, typer.Option(help="a map below the footprints, https://tiles.example/{z}/{x}/{y}.png")
+    ] = None,
+    upload_megabytes: Annotated[int, typer.Option(min=1, max=1024, help="of an image that is sent")] = 16,
+    megapixels: Annotated[int, typer.Option(min=1, max=300, help="of an image that is sent")] = 25,
+    rate: Annotated[float, typer.Option(min=0, help="requests a second that one client may send; 0 for any")] = 200.0,
+) -> None:
+    """Serve a gallery: an HTTP API, and a page to look, mark and search again."""
+    from lookdown.gallery import Gallery
+    from lookdown.service.running import serve as run
+    from lookdown.service.settings import Settings
+
+    settings = Settings(
+        host=host,
+        port=port,
+        token=token,
+        access=access,
+        hosts=tuple(allow_host or ()),
+        tile_url=tile_url,
+        upload_bytes=upload_megabytes << 20,
+        pixels=megapixels * 1_000_000,
+        requests_a_second=rate,
+    )
+    opened = Gallery.open(gallery)
+    run(
+        opened,
+        settings,
+        lambda address: typer.echo(f"{gallery} with {len(opened):,} chips is at {address} (Ctrl+C ends it)"),
+    )

@@ -1,0 +1,8 @@
+"""A gallery behind HTTP: the API, and the page for people who would rather look than read."""
+
+from __future__ import annotations
+
+from lookdown.service.app import create_app
+from lookdown.service.settings import Settings
+
+__all__ = ["Settings", "create_app"]

@@ -1,0 +1,66 @@
+"""What the service counts, for Prometheus."""
+
+from __future__ import annotations
+
+import time
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["Instruments", "Measured"]
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_IMAGES = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+class Instruments:
+    """Counters of one service; a registry of its own, so that two in one process do not mix."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        named = ("method", "route")
+        self.requests = Counter("lookdown_requests", "Requests answered", (*named, "status"), registry=self.registry)
+        self.seconds = Histogram(
+            "lookdown_request_seconds", "Time to an answer", named, buckets=_SECONDS, registry=self.registry
+        )
+        self.at_work = Gauge("lookdown_requests_at_work", "Requests being answered", registry=self.registry)
+        self.batches = Histogram(
+            "lookdown_embedding_batch_images", "Images in one pass", buckets=_IMAGES, registry=self.registry
+        )
+        self.chips = Gauge("lookdown_gallery_chips", "Chips in the gallery", registry=self.registry)
+
+    def text(self) -> bytes:
+        """Return all of it as Prometheus reads it."""
+        return generate_latest(self.registry)
+
+
+class Measured:
+    """ASGI middleware that counts and times requests by their route, never by what a client has put into the path."""
+
+    def __init__(self, app: ASGIApp, instruments: Instruments) -> None:
+        self.app, self._instruments = app, instruments
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        status = 0
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        begin = time.perf_counter()
+        with self._instruments.at_work.track_inprogress():
+            try:
+                await self.app(scope, receive, noting)
+            finally:
+                route = getattr(scope.get("route"), "path", "none")
+                method = scope["method"] if scope["method"] in _METHODS else "other"
+                self._instruments.requests.labels(method, route, str(status)).inc()
+                self._instruments.seconds.labels(method, route).observe(time.perf_counter() - begin)
+
+
+_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")

@@ -1,0 +1,124 @@
+"""Errors as problem JSON (RFC 9457): a status, and a sentence that says what to do next; no path leaves the server."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from lookdown.errors import (
+    GalleryBusyError,
+    GalleryError,
+    ImageError,
+    InputError,
+    LookdownError,
+    NotCalibratedError,
+    UnsupportedOperationError,
+)
+
+__all__ = ["MEDIA_TYPE", "Problem", "body_of", "install", "of_error", "response_of", "unknown"]
+
+MEDIA_TYPE = "application/problem+json"
+BLANK = "about:blank"
+_LOG = logging.getLogger("lookdown.service")
+_LONGEST = 600  # characters of a sentence: what is echoed came from a client
+_PATH = re.compile(r"(?<![\w.:/-])(?:[A-Za-z]:)?[\\/](?:[^\s\\/;,:'\"`()]+[\\/])+([^\s\\/;,:'\"`()]*)")
+
+# The nearest class of an error decides: its status, and the name of its kind.
+_STATUSES: Mapping[type[LookdownError], tuple[int, str]] = {
+    GalleryBusyError: (409, "busy"),
+    NotCalibratedError: (409, "not-calibrated"),
+    GalleryError: (409, "gallery"),
+    ImageError: (422, "image"),
+    InputError: (422, "input"),
+    UnsupportedOperationError: (422, "unsupported"),
+    LookdownError: (500, "error"),
+}
+_SENTENCES = {
+    404: "There is nothing at this address; see /openapi.json for what there is.",
+    405: "This address does not take that method; see /openapi.json for what it takes.",
+}
+
+
+class Problem(HTTPException):
+    """A request that cannot be answered, and what to do about it."""
+
+    def __init__(self, status: int, kind: str, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(status, detail, dict(headers or {}))
+        self.kind = kind
+
+
+def unknown(what: str, name: str) -> Problem:
+    """Return the problem of a name that nothing has."""
+    return Problem(404, "unknown", f"there is no {what} {name[:100]!r} here; it may have been removed meanwhile")
+
+
+def of_error(error: LookdownError, folder: Path) -> Problem:
+    """Turn an error of lookdown into a problem; what it says of the folder is told by the name alone."""
+    status, kind = next(_STATUSES[base] for base in type(error).__mro__ if base in _STATUSES)
+    if status >= 500:
+        _LOG.error("a request failed", exc_info=error)
+    headers = {"Retry-After": "2"} if kind == "busy" else None
+    return Problem(status, kind, without_paths(str(error), folder), headers=headers)
+
+
+def without_paths(sentence: str, folder: Path) -> str:
+    """Return a sentence in which a file goes by its name, without the folders it lies in."""
+    for place in {str(folder), str(folder.absolute()), str(folder.resolve())} - {"."}:
+        sentence = sentence.replace(place, folder.resolve().name)
+    return _PATH.sub(lambda found: found[1] or "a folder", sentence)
+
+
+def body_of(problem: HTTPException) -> dict[str, Any]:
+    """Return what a problem says, as JSON has it."""
+    detail = problem.detail if isinstance(problem, Problem) else _SENTENCES.get(problem.status_code, problem.detail)
+    return {
+        "type": f"urn:lookdown:{problem.kind}" if isinstance(problem, Problem) else BLANK,
+        "title": HTTPStatus(problem.status_code).phrase,
+        "status": problem.status_code,
+        "detail": str(detail)[:_LONGEST].encode("utf-8", "replace").decode(),
+    }
+
+
+def response_of(problem: HTTPException) -> Response:
+    """Return a problem as an answer."""
+    content = json.dumps(body_of(problem), ensure_ascii=False)
+    return Response(content, problem.status_code, headers=problem.headers, media_type=MEDIA_TYPE)
+
+
+def install(app: FastAPI, folder: Path) -> None:
+    """Answer every error that a route raises on purpose with a problem."""
+
+    async def known(request: Request, error: Exception) -> Response:
+        assert isinstance(error, LookdownError)
+        return response_of(of_error(error, folder))
+
+    async def of_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return response_of(error)
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return response_of(Problem(422, "input", sentence_of(error.errors())))
+
+    app.add_exception_handler(LookdownError, known)
+    app.add_exception_handler(HTTPException, of_http)
+    app.add_exception_handler(RequestValidationError, invalid)
+
+
+def sentence_of(errors: Any) -> str:
+    """Return the first few things that are wrong with a request, each with the place where it is."""
+    told = []
+    for error in list(errors)[:3]:
+        place = ".".join(str(part)[:60] for part in error["loc"] if part not in ("body", "query", "path"))
+        told.append(f"{place or 'the request'}: {error['msg'][:150]}")
+    return "; ".join(told) or "the request cannot be read"

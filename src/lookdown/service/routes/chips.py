@@ -1,0 +1,186 @@
+"""Chips of the gallery: to look at, and where writing is allowed to add and remove."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Any
+from urllib.parse import unquote
+
+import numpy as np
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.datastructures import UploadFile
+
+from lookdown.gallery.columns import Rows
+from lookdown.gallery.records import Snapshot
+from lookdown.service.answers import chips, spread
+from lookdown.service.pictures import stored
+from lookdown.service.problems import Problem, sentence_of, unknown
+from lookdown.service.routes import PROBLEMS, Responses
+from lookdown.service.schemas import Added, Chip, Chips, Label
+from lookdown.service.served import ServedGallery, needs
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/v1/chips", tags=["chips"])
+
+_FORM: dict[str, Any] = {
+    "required": True,
+    "content": {
+        "multipart/form-data": {
+            "schema": {
+                "type": "object",
+                "required": ["image"],
+                "properties": {
+                    "image": {"type": "string", "format": "binary", "description": "JPEG, PNG, TIFF or WebP"},
+                    "label": {"type": "string", "maxLength": 200},
+                    "scene": {"type": "string", "maxLength": 200},
+                    "time": {"type": "string", "maxLength": 40, "description": "ISO 8601"},
+                },
+            }
+        }
+    },
+}
+
+
+_PICTURE: Responses = {
+    200: {"content": {"image/jpeg": {"schema": {"type": "string", "format": "binary"}}}},
+    304: {"description": "as you have it"},
+    **PROBLEMS,
+}
+_ADDED: Responses = {200: {"description": "it was there already", "model": Added}, **PROBLEMS}
+
+
+class _Told(BaseModel):
+    """What a client says of an image."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    label: Label | None = None
+    scene: Label | None = None
+    time: Annotated[str, Field(max_length=40)] | None = None
+
+
+async def _named(request: Request) -> str:
+    """Return the id in the path, which is kept as it was sent until here."""
+    return unquote(request.path_params["id"])
+
+
+Named = Annotated[str, Depends(_named)]
+_ID = {"parameters": [{"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}]}
+
+
+@router.get("", response_model=Chips, responses=PROBLEMS)
+async def listed(
+    served: ServedGallery,
+    limit: Annotated[int, Query(ge=1, le=500)] = 48,
+    offset: Annotated[int, Query(ge=0, le=1 << 31)] = 0,
+) -> Response:
+    """Return some chips from all over the archive: something to begin with."""
+
+    def work() -> Response:
+        snapshot = served.gallery.snapshot
+        rows = np.array(spread(len(snapshot), offset, limit), np.intp)
+        return JSONResponse({"chips": chips(snapshot, rows), "total": len(snapshot)})
+
+    return await served.reading.run(work)
+
+
+@router.get(
+    "/{id}/thumbnail",
+    response_class=Response,
+    responses=_PICTURE,
+    openapi_extra=_ID,
+)
+async def thumbnail(served: ServedGallery, name: Named, request: Request) -> Response:
+    """Return the picture of a chip."""
+
+    def work() -> Response:
+        snapshot = served.gallery.snapshot
+        row = _row(snapshot, name)
+        # A number of ours is never given twice, and what a chip looks like never changes.
+        headers = {"ETag": f'"1-{int(snapshot.keys[row[0]]):x}"', "Cache-Control": "private, max-age=3600"}
+        if headers["ETag"] in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        picture = stored(snapshot, row)
+        if picture is None:
+            raise Problem(404, "no-picture", "this chip came without a picture")
+        return Response(picture, media_type="image/jpeg", headers=headers)
+
+    return await served.reading.run(work)
+
+
+@router.get("/{id}", response_model=Chip, responses=PROBLEMS, openapi_extra=_ID)
+async def one(served: ServedGallery, name: Named) -> Response:
+    """Return what is known of a chip."""
+
+    def work() -> Response:
+        snapshot = served.gallery.snapshot
+        return JSONResponse(chips(snapshot, _row(snapshot, name))[0])
+
+    return await served.reading.run(work)
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=Added,
+    dependencies=[needs("write")],
+    responses=_ADDED,
+    openapi_extra={"requestBody": _FORM},
+)
+async def add(request: Request, served: ServedGallery) -> Response:
+    """Add an image as a chip; it goes by a digest of its bytes."""
+    content, told = await _form(request, served.settings.json_bytes)
+    upload = await served.read_image(content, turned=False)
+    embedding = await served.embed(upload)
+    name = f"upload-{hashlib.sha256(content).hexdigest()[:24]}"
+    row = told.model_dump() | {"id": name, "source": name, "thumbnail": upload.thumbnail}
+
+    def work() -> Response:
+        fingerprint = served.gallery.stats().embedder
+        added = served.gallery.add_embeddings([row], embedding, fingerprint=fingerprint)
+        return JSONResponse({"id": name}, 201 if added.added else 200)
+
+    return await served.change(work)
+
+
+@router.delete(
+    "/{id}",
+    status_code=204,
+    response_class=Response,
+    dependencies=[needs("write")],
+    responses=PROBLEMS,
+    openapi_extra=_ID,
+)
+async def remove(served: ServedGallery, name: Named) -> Response:
+    """Take a chip out of the gallery; the file that it came from stays."""
+
+    def work() -> Response:
+        served.check_chips([name])
+        served.gallery.remove([name])
+        return Response(status_code=204)
+
+    return await served.change(work)
+
+
+def _row(snapshot: Snapshot, name: str) -> Rows:
+    row = snapshot.find([name])
+    if row[0] < 0:
+        raise unknown("chip", name)
+    return row
+
+
+async def _form(request: Request, limit: int) -> tuple[bytes, _Told]:
+    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+        raise Problem(415, "media-type", "send multipart/form-data with an image")
+    async with request.form(max_files=1, max_fields=3, max_part_size=limit) as form:
+        image = form.get("image")
+        if not isinstance(image, UploadFile):
+            raise Problem(422, "input", "the form has no file `image`; add one")
+        told = {name: value for name, value in form.items() if name != "image" and value != ""}
+        try:
+            return await image.read(), _Told.model_validate(told)
+        except ValidationError as error:
+            raise Problem(422, "input", sentence_of(error.errors())) from None

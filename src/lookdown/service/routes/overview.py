@@ -1,0 +1,61 @@
+"""What the gallery holds, as numbers and as a plane; whether the service is up, and what it has counted."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse, Response
+
+from lookdown.service.answers import stats
+from lookdown.service.embedding_map import points, sample
+from lookdown.service.problems import unknown
+from lookdown.service.routes import PROBLEMS, Responses
+from lookdown.service.schemas import EmbeddingMap, Health, Id, Stats
+from lookdown.service.served import ServedGallery
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["overview"])
+
+_COUNTED: Responses = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **PROBLEMS}
+
+
+@router.get("/healthz", response_model=Health)
+async def health() -> Response:
+    """Say that the service is up."""
+    return JSONResponse({"status": "ok"})
+
+
+@router.get("/metrics", response_class=Response, responses=_COUNTED)
+async def counted(served: ServedGallery) -> Response:
+    """Return what the service has counted, for Prometheus."""
+    return Response(served.instruments.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@router.get("/v1/stats", response_model=Stats, responses=PROBLEMS)
+async def overview(served: ServedGallery) -> Response:
+    """Return what the gallery holds, and what may be done with it here."""
+    return await served.reading.run(lambda: JSONResponse(stats(served.gallery, served.settings)))
+
+
+@router.get("/v1/embedding-map", response_model=EmbeddingMap, responses=PROBLEMS)
+async def embedding_map(
+    served: ServedGallery,
+    limit: Annotated[int, Query(ge=0, le=5_000)] = 3_000,
+    ids: Annotated[list[Id] | None, Query(max_length=1_000, description="these chips instead of a sample")] = None,
+) -> Response:
+    """Return chips in the plane of the first two principal components of their embeddings."""
+
+    def work() -> Response:
+        snapshot = served.gallery.snapshot
+        if ids is None:
+            rows = sample(len(snapshot), limit)
+        else:
+            rows = snapshot.find(ids)
+            if (rows < 0).any():
+                raise unknown("chip", ids[int(np.argmin(rows))])
+        return JSONResponse({"points": points(snapshot, served.plane(), rows)})
+
+    return await served.searching.run(work)

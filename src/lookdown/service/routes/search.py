@@ -1,0 +1,98 @@
+"""POST /v1/search, and what scores are worth."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse, Response
+
+from lookdown.gallery.outputs.csv_text import to_csv
+from lookdown.gallery.outputs.geojson import to_geojson
+from lookdown.service.queries import answer, search, sent
+from lookdown.service.routes import PROBLEMS, Responses
+from lookdown.service.schemas import SearchAnswer, Thresholds
+from lookdown.service.served import ServedGallery
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/v1", tags=["search"])
+
+JSON, GEOJSON, CSV = "application/json", "application/geo+json", "text/csv"
+_REQUEST = {"$ref": "#/components/schemas/SearchRequest"}
+_BODY: dict[str, Any] = {
+    "required": True,
+    "content": {
+        JSON: {"schema": _REQUEST},
+        "multipart/form-data": {
+            "schema": {
+                "type": "object",
+                "required": ["image"],
+                "properties": {
+                    "image": {"type": "string", "format": "binary", "description": "JPEG, PNG, TIFF or WebP"},
+                    "request": {"type": "string", "description": "a SearchRequest as JSON", "examples": ['{"k": 20}']},
+                },
+            }
+        },
+    },
+}
+_ANSWERS: Responses = {
+    200: {
+        "description": "hits, best first; Accept chooses the form",
+        "content": {GEOJSON: {"schema": {"type": "object"}}, CSV: {"schema": {"type": "string"}}},
+    },
+    **PROBLEMS,
+}
+
+
+@router.post("/search", response_model=SearchAnswer, responses=_ANSWERS, openapi_extra={"requestBody": _BODY})
+async def find(request: Request, served: ServedGallery) -> Response:
+    """Find chips of the same kind as a chip, an embedding or an image: the k best, or all that a rate accepts."""
+    wanted = _form(request.headers.get("accept", ""))
+    given = await sent(request, served.settings.json_bytes)
+    limits = served.settings
+    found = await search(served, given, limits.hits if wanted == JSON else limits.exported_hits)
+    if wanted == GEOJSON:
+        text = await served.reading.run(lambda: to_geojson(found.results))
+        return _file(text, GEOJSON, "hits.geojson")
+    if wanted == CSV:
+        text = await served.reading.run(lambda: to_csv(found.results))
+        return _file(text, "text/csv; charset=utf-8", "hits.csv")
+    return await served.reading.run(lambda: JSONResponse(answer(found)))
+
+
+@router.get("/thresholds", response_model=Thresholds, responses=PROBLEMS)
+async def thresholds(
+    served: ServedGallery,
+    metric: Annotated[str | None, Query(max_length=100, description="the one in use, if none is named")] = None,
+) -> Response:
+    """Return the score that goes with each false-alarm rate, and the distributions of scores."""
+
+    def work() -> Response:
+        name = served.gallery.metric if metric is None else metric
+        served.check_metric(name)
+        return JSONResponse(served.thresholds(name))
+
+    return await served.searching.run(work)
+
+
+def _form(accept: str) -> str:
+    """Return the form that a client likes best of those there are."""
+    liked = []
+    for place, part in enumerate(accept.lower().split(",")[:20]):
+        kind, *parameters = (piece.strip() for piece in part.split(";"))
+        quality = next((_number(text[2:]) for text in parameters if text.startswith("q=")), 1.0)
+        if kind in (JSON, GEOJSON, CSV) and quality > 0:
+            liked.append((-quality, place, kind))
+    return min(liked)[2] if liked else JSON
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def _file(text: str, kind: str, name: str) -> Response:
+    return Response(text, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})

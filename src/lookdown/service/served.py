@@ -1,0 +1,168 @@
+"""A gallery at work: the threads around it, what is remembered of it, and the look at what others have changed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Annotated, Any, TypeVar
+
+import numpy as np
+from fastapi import Depends, Request
+from numpy.typing import NDArray
+
+from lookdown.errors import GalleryError, LookdownError
+from lookdown.gallery import Gallery
+from lookdown.service.embedding_map import Plane
+from lookdown.service.embedding_pool import EmbeddingPool
+from lookdown.service.instruments import Instruments
+from lookdown.service.jobs import Jobs
+from lookdown.service.problems import Problem, unknown
+from lookdown.service.settings import Access, Settings
+from lookdown.service.thresholds import describe
+from lookdown.service.uploads import Upload, read_upload
+from lookdown.service.workers import Workers
+
+__all__ = ["Served", "ServedGallery", "needs"]
+
+T = TypeVar("T")
+
+_LOG = logging.getLogger("lookdown.service")
+_REMEMBERED = 16  # metrics whose thresholds are kept
+
+
+class Served:
+    """One gallery, and everything that answers for it."""
+
+    def __init__(self, gallery: Gallery, settings: Settings) -> None:
+        self.gallery, self.settings = gallery, settings
+        self.instruments = Instruments()
+        self.instruments.chips.set_function(lambda: len(gallery))
+        self._thresholds: dict[tuple[str, int], dict[str, Any]] = {}
+        self._plane: Plane | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Start the threads, and end them: what was asked for is answered, what runs gets some time."""
+        limits = self.settings
+        self.decoding = Workers(
+            "images", threads=limits.decoders, waiting=limits.waiting, seconds=limits.answer_seconds
+        )
+        self.searching = Workers(
+            "searches", threads=limits.searchers, waiting=limits.waiting, seconds=limits.answer_seconds
+        )
+        self.reading = Workers("chips", threads=2, waiting=limits.in_flight, seconds=limits.answer_seconds)
+        self.writing = Workers("changes", threads=1, waiting=limits.waiting, seconds=limits.answer_seconds)
+        self.jobs = Jobs(self.gallery.path, waiting=limits.jobs_waiting, kept=limits.jobs_kept)
+        self.embedding = await asyncio.to_thread(self._pool)
+        await asyncio.to_thread(self._warm)
+        looking = asyncio.create_task(self._look())
+        try:
+            yield
+        finally:
+            looking.cancel()
+            for part in (self.decoding, self.searching, self.reading, self.writing, self.embedding):
+                if part is not None:
+                    await asyncio.to_thread(part.stop)
+            await asyncio.to_thread(self.jobs.stop, float(limits.shutdown_seconds))
+
+    async def read_image(self, content: bytes, *, turned: bool) -> Upload:
+        """Read an image that a client has sent."""
+        embedder = self.gallery.embedder
+        if embedder is None:
+            raise GalleryError(
+                f"{self.gallery.path} has no embedder, so it cannot be asked for images; give an embedding or an id"
+            )
+        bands, size = embedder.settings.bands, embedder.settings.size
+        read = partial(read_upload, content, pixels=self.settings.pixels, bands=bands, size=size, turned=turned)
+        return await self.decoding.run(read)
+
+    async def embed(self, upload: Upload) -> NDArray[np.float32]:
+        """Return the embeddings of an image, a row a view."""
+        assert self.embedding is not None
+        return await self.embedding.embed(upload.squares)
+
+    async def change(self, work: Callable[[], T]) -> T:
+        """Write to the gallery, one change after the other."""
+        return await self.writing.run(work)
+
+    def check_chips(self, names: list[str]) -> None:
+        """Refuse ids that are not there: what a client calls a chip is never taken for a file."""
+        if names and (missing := self.gallery.snapshot.find(names) < 0).any():
+            raise unknown("chip", names[int(np.argmax(missing))])
+
+    def check_metric(self, name: str) -> None:
+        """Refuse a metric that is not on the shelf; one that was dropped may still be in memory."""
+        if name != "cosine" and name not in [metric.name for metric in self.gallery.metrics()]:
+            raise unknown("metric", name)
+
+    def thresholds(self, name: str) -> dict[str, Any]:
+        """Return what scores of a metric are worth; worked out once for each."""
+        key = name, len(self.gallery)
+        if key not in self._thresholds:
+            if len(self._thresholds) >= _REMEMBERED:
+                self._thresholds.clear()
+            self._thresholds[key] = describe(self.gallery.read_metric(name), name, len(self.gallery))
+        return self._thresholds[key]
+
+    def plane(self) -> Plane:
+        """Return the plane that chips are shown in; laid once for each version of the table."""
+        snapshot = self.gallery.snapshot
+        if self._plane is None or self._plane.version != snapshot.version:
+            self._plane = Plane.of(snapshot)
+        return self._plane
+
+    def _pool(self) -> EmbeddingPool | None:
+        """Load the network now: the first who asks should not wait for it."""
+        embedder, limits = self.gallery.embedder, self.settings
+        if embedder is None:
+            return None
+        return EmbeddingPool(
+            partial(embedder.embed, batch_size=max(limits.batch, 8)),
+            batch=limits.batch,
+            seconds=limits.batch_seconds,
+            waiting=limits.waiting,
+            patience=limits.answer_seconds,
+            observe=self.instruments.batches.observe,
+        )
+
+    def _warm(self) -> None:
+        """Search once, and embed once: vectors are derived and memory is taken at the first time."""
+        snapshot = self.gallery.snapshot
+        with suppress(LookdownError):  # whoever asks is told
+            if len(snapshot):
+                self.gallery.search(snapshot.embeddings(np.array([0]))[0], k=1)
+            if (embedder := self.gallery.embedder) is not None:
+                size = embedder.settings.size
+                embedder.embed(np.zeros((1, embedder.settings.bands, size, size), np.uint8))
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(self.settings.refresh_seconds)
+            try:
+                await asyncio.to_thread(self.gallery.refresh)
+            except LookdownError as error:
+                _LOG.warning("the gallery cannot be looked at: %s", error)
+
+
+def _served(request: Request) -> Served:
+    served = request.app.state.served
+    assert isinstance(served, Served)
+    return served
+
+
+ServedGallery = Annotated[Served, Depends(_served)]
+
+
+def needs(access: Access) -> Any:
+    """Return a dependency that refuses clients where the service was started with less access."""
+
+    def allowed(served: ServedGallery) -> None:
+        if not served.settings.allows(access):
+            raise Problem(
+                403, "access", f"this service only allows to {served.settings.access}; start it with --access {access}"
+            )
+
+    return Depends(allowed)

@@ -1,0 +1,41 @@
+"""What the gallery says, as the API says it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.gallery.galleries import vector_gallery
+
+from lookdown.service.answers import chips, named, search_answer, spread, stats, thumbnail_address
+from lookdown.service.settings import Settings
+
+
+def test_an_answer_is_plain_json_whatever_names_hold(tmp_path: Path) -> None:
+    gallery, X, rows = vector_gallery(tmp_path / "g")
+    results = named(gallery.search(X[0], k=30))
+    answer = search_answer(replace(results, beyond=4), X[:1], b"jpeg", None)
+    text = json.dumps(answer, allow_nan=False)
+    assert json.loads(text)["accepted"] == 34
+    assert answer["truncated"] is True
+    assert "/archive/" not in text
+    assert len(answer["query"]["embedding"]) == 8
+    assert answer["query"]["thumbnail"] == "data:image/jpeg;base64,anBlZw=="
+    assert {hit["footprint"] is None for hit in answer["hits"]} == {True, False}
+    assert json.dumps(chips(gallery.snapshot, np.arange(len(rows))), allow_nan=False)
+    told = stats(gallery, Settings())
+    assert json.dumps(told, allow_nan=False)
+    assert (told["can_embed"], told["name"]) == (False, "g")
+
+
+def test_an_id_is_one_part_of_an_address() -> None:
+    assert thumbnail_address("a/b c?é#%") == "/v1/chips/a%2Fb%20c%3F%C3%A9%23%25/thumbnail"
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 7, 100, 528])
+def test_a_walk_over_the_archive_meets_each_chip_once(rows: int) -> None:
+    assert sorted(spread(rows, 0, rows)) == list(range(rows))
+    assert [*spread(rows, 0, 5), *spread(rows, 5, rows)] == list(spread(rows, 0, rows))

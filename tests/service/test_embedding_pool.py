@@ -1,0 +1,118 @@
+"""One thread for the network, and few passes for many requests."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.service.galleries import client_of, encoded, pixels
+
+from lookdown import Gallery
+from lookdown.service.embedding_pool import EmbeddingPool
+from lookdown.service.problems import Problem
+
+
+def square(value: int, views: int = 1) -> NDArray[np.uint8]:
+    return np.full((views, 1, 2, 2), value, np.uint8)
+
+
+def first_pixels(squares: NDArray[np.uint8]) -> NDArray[np.float32]:
+    return squares[:, 0, :1, 0].astype(np.float32)
+
+
+def test_what_comes_together_goes_together_and_each_gets_its_own() -> None:
+    passes: list[int] = []
+
+    def slow(squares: NDArray[np.uint8]) -> NDArray[np.float32]:
+        time.sleep(0.02)
+        return first_pixels(squares)
+
+    pool = EmbeddingPool(slow, batch=16, seconds=0.01, waiting=100, patience=10, observe=passes.append)
+
+    async def main() -> None:
+        answers = await asyncio.gather(*(pool.embed(square(n, 1 + n % 3)) for n in range(40)))
+        for n, answer in enumerate(answers):
+            assert answer.tolist() == [[n]] * (1 + n % 3)
+
+    asyncio.run(main())
+    pool.stop()
+    assert sum(passes) == sum(1 + n % 3 for n in range(40))
+    assert len(passes) < 12
+    assert max(passes) <= 16 + 2
+
+
+def test_batching_can_be_off() -> None:
+    passes: list[int] = []
+    pool = EmbeddingPool(first_pixels, batch=1, seconds=0, waiting=100, patience=10, observe=passes.append)
+
+    async def main() -> None:
+        await asyncio.gather(*(pool.embed(square(n)) for n in range(8)))
+
+    asyncio.run(main())
+    pool.stop()
+    assert passes == [1] * 8
+
+
+def test_a_full_line_an_error_and_patience() -> None:
+    gate, entered = threading.Event(), threading.Event()
+
+    def stuck(squares: NDArray[np.uint8]) -> NDArray[np.float32]:
+        entered.set()
+        gate.wait()
+        if squares[0, 0, 0, 0] == 9:
+            raise RuntimeError("broken")
+        return first_pixels(squares)
+
+    pool = EmbeddingPool(stuck, batch=1, seconds=0, waiting=2, patience=0.2)
+
+    async def main() -> None:
+        first = asyncio.create_task(pool.embed(square(9)))
+        await asyncio.to_thread(entered.wait)
+        waiting = [asyncio.create_task(pool.embed(square(1))) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(Problem) as full:
+            await pool.embed(square(2))
+        assert full.value.status_code == 429
+        for task in (first, *waiting):
+            with pytest.raises(Problem) as slow:
+                await task
+            assert slow.value.status_code == 503
+        gate.set()
+        await asyncio.sleep(0.05)  # those that nobody waits for are passed over
+        with pytest.raises(RuntimeError, match="broken"):
+            await pool.embed(square(9))
+        assert (await pool.embed(square(3))).tolist() == [[3]]
+
+    asyncio.run(main())
+    pool.stop()
+    pool.stop()
+
+
+def test_uploads_at_the_same_time_share_passes_of_the_real_network(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gallery = Gallery.open(made)
+    assert gallery.embedder is not None
+    passes: list[int] = []
+    real = gallery.embedder.embed
+
+    def counting(squares: NDArray[np.uint8], *, batch_size: int = 64) -> NDArray[np.float32]:
+        passes.append(len(squares))
+        time.sleep(0.05)
+        return real(squares, batch_size=batch_size)
+
+    monkeypatch.setattr(gallery.embedder, "embed", counting)
+    with client_of(gallery, batch=64) as client, ThreadPoolExecutor(24) as threads:
+        passes.clear()  # the one that warms it up
+        images = [encoded(pixels(n % 4, n)) for n in range(24)]
+        asked = {"request": '{"turned": false}'}
+        answers = list(threads.map(lambda image: client.post("/v1/search", files={"image": image}, data=asked), images))
+    assert {answer.status_code for answer in answers} == {200}
+    assert sum(passes) == 24
+    assert len(passes) <= 12
+    alone = gallery.search(real(np.stack([pixels(0, 0).transpose(2, 0, 1)])))
+    assert answers[0].json()["hits"][0]["id"] in {hit.id for hit in alone.hits[:5]}

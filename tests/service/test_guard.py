@@ -1,0 +1,137 @@
+"""Host, Origin, token and headers."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+from starlette.types import Receive, Scope, Send
+from tests.service.galleries import client_of
+
+from lookdown import Gallery
+from lookdown.service.guard import Guard, security_headers
+from lookdown.service.settings import Settings
+
+TOKEN = "0123456789abcdef"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost", "LOCALHOST:99", "[::1]:8000", "127.0.0.1"])
+def test_a_name_of_this_machine_is_answered(reader: TestClient, host: str) -> None:
+    assert reader.get("/v1/stats", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8000", "10.0.0.1", "", "[::1", "a@127.0.0.1@b"],
+)
+def test_a_name_that_was_made_to_point_here_is_not(reader: TestClient, host: str) -> None:
+    for path in ("/", "/healthz", "/v1/stats"):
+        answer = reader.get(path, headers={"host": host})
+        assert (answer.status_code, answer.headers["content-type"]) == (421, "application/problem+json")
+
+
+def test_further_names_can_be_allowed_and_any_address_where_others_reach_it(made: Path) -> None:
+    with client_of(Gallery.open(made), host="0.0.0.0", token=TOKEN, hosts=("Archive.Example",)) as client:
+        for host, status in (
+            ("archive.example:80", 200),
+            ("192.168.0.9", 200),
+            ("[fe80::1]", 200),
+            ("evil.example", 421),
+        ):
+            headers = {"host": host, "authorization": f"Bearer {TOKEN}"}
+            assert client.get("/v1/stats", headers=headers).status_code == status
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://127.0.0.1:9999"},
+        {"origin": "http://127.0.0.1:8000.evil.example"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site", "sec-fetch-mode": "cors"},
+    ],
+)
+def test_what_a_page_of_another_site_sends_is_refused(reader: TestClient, method: str, headers: dict[str, str]) -> None:
+    answer = reader.request(method, "/v1/metrics/current", headers=headers)
+    assert (answer.status_code, answer.json()["type"]) == (403, "urn:lookdown:origin")
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_our_own_page_and_links_are_answered(reader: TestClient) -> None:
+    own = {"origin": "http://127.0.0.1:8000", "sec-fetch-site": "same-origin"}
+    assert reader.post("/v1/search", json={"embedding": [1.0] * 8}, headers=own).status_code == 200
+    link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+    assert reader.get("/", headers=link).status_code == 200
+    assert reader.post("/v1/teach", headers=link).status_code == 403
+    assert reader.options("/v1/search", headers={"origin": "https://evil.example"}).status_code == 403
+
+
+def test_with_a_token_everything_but_the_page_and_health_wants_it(made: Path) -> None:
+    with client_of(Gallery.open(made), token=TOKEN) as client:
+        for path in ("/", "/page/api.js", "/healthz"):
+            assert client.get(path).status_code == 200
+        for path in ("/metrics", "/v1/stats", "/openapi.json", "/v1/chips", "/nothing", "/page", "/healthz/"):
+            answer = client.get(path)
+            assert (answer.status_code, answer.headers["www-authenticate"]) == (401, 'Bearer realm="lookdown"'), path
+        for wrong in (
+            "",
+            "Bearer",
+            "Bearer ",
+            f"Basic {TOKEN}",
+            f"Bearer {TOKEN}x",
+            f"Bearer {TOKEN[:-1]}",
+            "Bearer é",
+        ):
+            assert client.get("/v1/stats", headers={b"authorization": wrong.encode()}).status_code == 401
+        for right in (f"Bearer {TOKEN}", f"bearer  {TOKEN}"):
+            assert client.get("/v1/stats", headers={"authorization": right}).status_code == 200
+        assert client.get("/openapi.json", headers={"authorization": f"Bearer {TOKEN}"}).json()["security"] == [
+            {"token": []}
+        ]
+        assert client.delete("/v1/chips/x").status_code == 401
+
+
+def test_every_answer_carries_the_headers(reader: TestClient) -> None:
+    for path, host in (
+        ("/", "127.0.0.1"),
+        ("/v1/stats", "127.0.0.1"),
+        ("/nothing", "127.0.0.1"),
+        ("/", "evil.example"),
+    ):
+        headers = reader.get(path, headers={"host": host}).headers
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:;")
+        assert "frame-ancestors 'none'; base-uri 'none'; form-action 'none'" in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert "cache-control" in headers
+    tiles = security_headers(Settings(tile_url="https://tiles.example/{z}/{x}/{y}.png"))["Content-Security-Policy"]
+    assert "img-src 'self' data: blob: https://tiles.example;" in tiles
+
+
+def test_a_fault_of_ours_is_told_without_a_trace(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(scope: Scope, receive: Receive, send: Send) -> None:
+        raise RuntimeError("secret /etc/passwd")
+
+    client = TestClient(Guard(broken, Settings()), base_url="http://127.0.0.1")
+    with caplog.at_level(logging.ERROR):
+        answer = client.get("/v1/x")
+    assert (answer.status_code, answer.json()["type"]) == (500, "urn:lookdown:fault")
+    assert "secret" not in answer.text
+    assert "secret" in caplog.text
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_fault_in_the_middle_of_an_answer_ends_it(caplog: pytest.LogCaptureFixture) -> None:
+    async def half(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise RuntimeError("late")
+
+    client = TestClient(Guard(half, Settings()), base_url="http://127.0.0.1")
+    with pytest.raises(RuntimeError, match="late"):
+        client.get("/")

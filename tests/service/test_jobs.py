@@ -1,0 +1,115 @@
+"""Jobs, one at a time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lookdown.errors import GalleryError
+from lookdown.gallery import Learnt
+from lookdown.service.jobs import Job, Jobs
+from lookdown.service.problems import Problem
+
+FOLDER = Path("/srv/archives/north")
+
+
+def learnt(*, changed: bool = True) -> Learnt:
+    return Learnt(metric="2-adapted", changed=changed, helped=True, reason="/srv/archives/north was adapted")
+
+
+def ended(job: Job) -> Job:
+    deadline = time.monotonic() + 10
+    while job.status in ("waiting", "running"):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    return job
+
+
+def test_jobs_run_one_after_the_other_and_say_what_came_of_them() -> None:
+    jobs = Jobs(FOLDER, waiting=4, kept=10)
+    running: list[int] = []
+    most: list[int] = []
+
+    def work() -> Learnt:
+        running.append(1)
+        most.append(len(running))
+        time.sleep(0.01)
+        running.pop()
+        return learnt()
+
+    started = [jobs.start("adapt", work) for _ in range(5)]
+    for job in started:
+        assert ended(job).result == {
+            "metric": "2-adapted", "changed": True, "helped": True, "reason": "north was adapted",
+        }  # fmt: skip
+        assert job.message.startswith("north was adapted (")
+        assert jobs.get(job.id) is job
+    assert max(most) == 1
+    assert ended(jobs.start("teach", lambda: learnt(changed=False))).result["metric"] is None  # type: ignore[index]
+    jobs.stop(1)
+
+
+def test_what_fails_says_why_and_the_next_one_runs(caplog: pytest.LogCaptureFixture) -> None:
+    jobs = Jobs(FOLDER, waiting=4, kept=10)
+
+    def refuse() -> Learnt:
+        raise GalleryError("/srv/archives/north holds no chips yet; add some")
+
+    def break_() -> Learnt:
+        raise ZeroDivisionError("secret")
+
+    first, second = ended(jobs.start("adapt", refuse)), ended(jobs.start("adapt", break_))
+    assert (first.status, first.message) == ("failed", "north holds no chips yet; add some")
+    assert first.error is not None
+    assert first.error["status"] == 409
+    assert second.error is not None
+    assert (second.error["status"], "secret" in second.message) == (500, False)
+    assert "secret" in caplog.text
+    assert ended(jobs.start("adapt", learnt)).status == "done"
+    jobs.stop(1)
+
+
+def test_waiting_and_kept_jobs_are_bounded() -> None:
+    jobs = Jobs(FOLDER, waiting=2, kept=5)
+    gate = threading.Event()
+
+    def stuck() -> Learnt:
+        gate.wait()
+        return learnt()
+
+    works: list[Callable[[], Learnt]] = [stuck] * 3
+    line = [jobs.start("adapt", work) for work in works]
+    with pytest.raises(Problem) as refused:
+        jobs.start("adapt", learnt)
+    assert refused.value.status_code == 429
+    gate.set()
+    for job in line:
+        ended(job)
+    for _ in range(20):
+        ended(jobs.start("calibrate", learnt))
+    assert len(jobs._jobs) == 5
+    assert jobs.get(line[0].id) is None
+    jobs.stop(1)
+
+
+def test_the_end_drops_what_waits_and_does_not_wait_for_ever() -> None:
+    jobs = Jobs(FOLDER, waiting=2, kept=5)
+    gate, entered = threading.Event(), threading.Event()
+
+    def stuck() -> Learnt:
+        entered.set()
+        gate.wait()
+        return learnt()
+
+    first, second = jobs.start("adapt", stuck), jobs.start("adapt", learnt)
+    entered.wait()
+    begin = time.monotonic()
+    jobs.stop(0.05)
+    assert time.monotonic() - begin < 2
+    assert (second.status, second.message) == ("failed", "the service was stopped")
+    gate.set()
+    assert ended(first).status == "done"

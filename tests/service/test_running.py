@@ -1,0 +1,134 @@
+"""The service as a process of its own on a free port."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.service.galleries import encoded, pixels
+
+from lookdown.errors import InputError
+from lookdown.service.running import address, listen
+from lookdown.service.settings import Settings
+
+SLOW = (
+    "import sys, time; from pathlib import Path; from lookdown.gallery import Gallery;"
+    "from lookdown.service import Settings; from lookdown.service.running import serve;"
+    "gallery = Gallery.open(sys.argv[1]); real = gallery.search;"
+    "gallery.search = lambda *a, **k: (Path(sys.argv[2]).touch(), time.sleep(1.5), real(*a, **k))[-1];"
+    "serve(gallery, Settings(port=0), lambda told: print(told, flush=True))"
+)
+
+
+@contextmanager
+def process(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Start a service, and yield it with its port once it answers; it dies with the test."""
+    started = subprocess.Popen(
+        [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )  # fmt: skip
+    try:
+        assert started.stdout is not None
+        line = started.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+        assert found, (line, started.stderr.read() if started.stderr else "")
+        yield started, int(found[1])
+    finally:
+        if started.poll() is None:
+            started.kill()
+        started.communicate()
+
+
+def ask(port: int, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    return answer.status, content
+
+
+def form(image: bytes) -> tuple[bytes, str]:
+    body = b'--b\r\nContent-Disposition: form-data; name="image"; filename="x"\r\n\r\n' + image + b"\r\n--b--\r\n"
+    return body, "multipart/form-data; boundary=b"
+
+
+def test_it_serves_and_a_signal_ends_it_in_good_order(made: Path) -> None:
+    with process("-m", "lookdown", "serve", str(made), "--port", "0") as (started, port):
+        assert ask(port, "GET", "/healthz") == (200, b'{"status":"ok"}')
+        body, kind = form(encoded(pixels(1, 1)))
+        assert ask(port, "POST", "/v1/search", body, content_type=kind)[0] == 200
+        assert ask(port, "GET", "/v1/stats", host="evil.example")[0] == 421
+        assert ask(port, "POST", "/v1/teach", b"", origin="http://evil.example")[0] == 403
+        for path in (
+            "/page/../app.py",
+            "/page/%2e%2e/app.py",
+            "/../../../etc/passwd",
+            "/v1/chips/..%2f..%2fetc%2fpasswd",
+        ):
+            status, content = ask(port, "GET", path)
+            assert status == 404
+            assert b"import" not in content
+        raw = _raw(
+            port, b"GET /page/../../../../../../etc/passwd HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+        )
+        assert raw.startswith(b"HTTP/1.1 404")
+        assert b"server:" not in raw.lower()
+        assert _raw(port, b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 4")
+        started.send_signal(signal.SIGTERM)
+        assert started.wait(20) == 0
+        assert started.stderr is not None
+        assert "Traceback" not in started.stderr.read()
+
+
+def test_a_running_request_is_finished_before_the_end(made: Path, tmp_path: Path) -> None:
+    entered = tmp_path / "entered"
+    with process("-c", SLOW, str(made), str(entered)) as (started, port):
+        answers: list[tuple[int, bytes]] = []
+        asked = b'{"embedding": [1, 1, 1, 1, 1, 1, 1, 1], "k": 3}'
+        asking = threading.Thread(
+            target=lambda: answers.append(ask(port, "POST", "/v1/search", asked, content_type="application/json"))
+        )
+        asking.start()
+        deadline = time.monotonic() + 20
+        while not entered.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        started.send_signal(signal.SIGINT)
+        asking.join(20)
+        assert answers[0][0] == 200
+        assert started.wait(20) == 0
+        with pytest.raises(OSError, match="refused"):
+            ask(port, "GET", "/healthz")
+
+
+def test_a_taken_port_is_one_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=f"127.0.0.1 port {port} cannot be listened at: .*; choose another"):
+            listen(Settings(port=port))
+
+
+def test_the_address_can_be_clicked() -> None:
+    with listen(Settings(port=0)) as listening:
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+", address(Settings(port=0), listening))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        assert address(Settings(host="::1"), listening).startswith("http://[::1]:")
+
+
+def _raw(port: int, content: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(content)
+        answer = b""
+        while part := connection.recv(65_536):
+            answer += part
+        return answer
