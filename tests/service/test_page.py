@@ -398,6 +398,7 @@ def test_the_metric_is_taught_and_recalibrated_and_each_step_undone(opened: Open
     page.click("#undo")
     page.wait_for_selector("#steps li:first-child:has-text('Marked')")
     assert learning.get("/v1/stats")["labels"] == known
+    assert not any(chip["marked"] for chip in learning.get("/v1/chips?limit=500")["chips"])
 
 
 def test_a_taught_metric_can_be_dropped(opened: Opened, learning: PageServer) -> None:

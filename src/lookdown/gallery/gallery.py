@@ -245,8 +245,18 @@ class Gallery:
         """Return an example, or a chip by its id, as a small JPEG; None where it is only an embedding."""
         return picture(example, self.snapshot)
 
-    def label(self, ids: Sequence[str], labels: Sequence[str | None], *, background: Sequence[str] = ()) -> None:
-        """Say what chips show: a kind each, or None to take a label away; those in `background` show no object."""
+    def label(
+        self,
+        ids: Sequence[str],
+        labels: Sequence[str | None],
+        *,
+        background: Sequence[str] = (),
+        marked: bool = True,
+    ) -> None:
+        """Say what chips show: a kind each, or None to take a label away; those in `background` show no object.
+
+        Without `marked` the labels count as those that came with the chips, which undoes what a user has said.
+        """
         if len(ids) != len(labels):
             raise InputError(f"give as many labels as ids; got {len(labels)} and {len(ids)}")
         if twice := {name for name in (*ids, *background) if [*ids, *background].count(name) > 1}:
@@ -257,7 +267,8 @@ class Gallery:
             self.refresh()
             self._rows([*ids, *background])
             told = [*labels, *[None] * len(background)]
-            self._records.mark([*ids, *background], told, [*[False] * len(ids), *[True] * len(background)])
+            empty = [*[False] * len(ids), *[True] * len(background)]
+            self._records.mark([*ids, *background], told, empty, marked=marked)
         self.refresh()
 
     def teach(

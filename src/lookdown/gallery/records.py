@@ -111,9 +111,11 @@ class Records:
         with _told(self.folder, "cannot be written"):
             self._table.add(pa.table(arrays, schema=schema(dimension)))
 
-    def mark(self, ids: Sequence[str], labels: Sequence[str | None], background: Sequence[bool]) -> None:
-        """Say of chips what they show; the rest of their rows stays."""
-        told = [label is not None or empty for label, empty in zip(labels, background, strict=True)]
+    def mark(
+        self, ids: Sequence[str], labels: Sequence[str | None], background: Sequence[bool], *, marked: bool = True
+    ) -> None:
+        """Say of chips what they show; the rest of their rows stays. Not `marked`, it is as the source had said it."""
+        told = [marked and (label is not None or empty) for label, empty in zip(labels, background, strict=True)]
         marks = pa.table({
             "id": pa.array(ids, pa.string()),
             "label": pa.array(labels, pa.string()),

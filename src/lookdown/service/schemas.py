@@ -116,6 +116,7 @@ class LabelsRequest(_Asked):
         default_factory=dict, description="a kind each; null takes a label away"
     )
     background: Ids = Field(default_factory=list, description="chips that show none of the objects")
+    marked: bool = Field(True, description="false puts back labels that came with the chips")
 
 
 class UseRequest(_Asked):
@@ -321,6 +322,7 @@ class Mark(BaseModel):
 
     label: str | None
     background: bool
+    marked: bool  # said by a user, rather than by the source of the chip
 
 
 class Labelled(BaseModel):

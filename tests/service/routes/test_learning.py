@@ -29,7 +29,7 @@ def test_labels_are_given_and_taken_back(writer: TestClient, gallery: Gallery) -
     told = {"labels": {names[0]: "lighter", names[1]: None}, "background": [names[2]]}
     answer = writer.put("/v1/labels", json=told).json()
     assert answer["changed"] == 3
-    assert answer["before"][names[0]] == {"label": "tanker", "background": False}
+    assert answer["before"][names[0]] == {"label": "tanker", "background": False, "marked": False}
     chip = writer.get("/v1/chips", params={"limit": 500}).json()["chips"]
     now = {one["id"]: one for one in chip}
     assert (now[names[0]]["label"], now[names[0]]["marked"]) == ("lighter", True)
@@ -39,11 +39,13 @@ def test_labels_are_given_and_taken_back(writer: TestClient, gallery: Gallery) -
     back = {
         "labels": {name: mark["label"] for name, mark in before.items() if not mark["background"]},
         "background": [name for name, mark in before.items() if mark["background"]],
+        "marked": False,
     }
     assert writer.put("/v1/labels", json=back).status_code == 200
     gallery.refresh()
     row = int(gallery.snapshot.find([names[0]])[0])
     assert gallery.snapshot.columns.labels[row] == "tanker"
+    assert gallery.stats().marked == 0, "what came with the chips is nobody's again"
     assert writer.put("/v1/labels", json={}).json() == {"changed": 0, "before": {}}
 
 

@@ -76,7 +76,7 @@ export function createApi({ waitForServer, askForToken }) {
     search: (request, { image, signal } = {}) => read("/v1/search", searchCall(request, image, { signal })),
     searchAs: async (accept, request, image) =>
       (await call("/v1/search", searchCall(request, image, { accept }))).blob(),
-    setLabels: (labels, background) => change("PUT", "/v1/labels", { labels, background }),
+    setLabels: (labels, background, marked = true) => change("PUT", "/v1/labels", { labels, background, marked }),
     metrics: () => read("/v1/metrics"),
     useMetric: (name) => change("PUT", "/v1/metrics/current", { name }),
     dropMetric: (name) => call(`/v1/metrics/${encodeURIComponent(name)}`, { method: "DELETE" }),

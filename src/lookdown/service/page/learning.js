@@ -104,9 +104,14 @@ export function createLearning(api, thumbnails, { now, metric, steps, onMetric, 
     await onMetric();
   }
 
+  /** Put labels back, those that had come with the chips as such. */
   async function restore(before) {
-    const labels = Object.fromEntries(Object.entries(before).filter(([, was]) => !was.background).map(([id, was]) => [id, was.label]));
-    await api.setLabels(labels, Object.keys(before).filter((id) => before[id].background));
+    for (const marked of [true, false]) {
+      const chips = Object.entries(before).filter(([, was]) => was.marked === marked);
+      if (!chips.length) continue;
+      const labels = Object.fromEntries(chips.filter(([, was]) => !was.background).map(([id, was]) => [id, was.label]));
+      await api.setLabels(labels, chips.filter(([, was]) => was.background).map(([id]) => id), marked);
+    }
   }
 
   return {

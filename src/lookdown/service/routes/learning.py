@@ -42,7 +42,9 @@ async def label(told: LabelsRequest, served: ServedGallery) -> Response:
         served.check_chips(names)
         before = _marks(served.gallery, names)
         if names:
-            served.gallery.label([*told.labels], [*told.labels.values()], background=told.background)
+            served.gallery.label(
+                [*told.labels], [*told.labels.values()], background=told.background, marked=told.marked
+            )
         return JSONResponse({"changed": len(names), "before": before})
 
     return await served.change(work)
@@ -122,7 +124,11 @@ def _marks(gallery: Gallery, names: list[str]) -> dict[str, Any]:
     columns = snapshot.columns
     rows = zip(names, snapshot.find(names), strict=True)
     return {
-        name: {"label": columns.labels[int(row)], "background": bool(columns.background[row])}
+        name: {
+            "label": columns.labels[int(row)],
+            "background": bool(columns.background[row]),
+            "marked": bool(snapshot.marked[row]),
+        }
         for name, row in rows
         if row >= 0
     }
