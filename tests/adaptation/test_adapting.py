@@ -536,3 +536,12 @@ def test_memory_stays_below_that_of_the_images() -> None:
     tracemalloc.stop()
     assert found.helped
     assert peak < 0.8 * X.nbytes
+
+
+def test_it_is_told_how_far_the_work_is() -> None:
+    X, _ = kinds(5, 30, gap=1.5)
+    shares: list[float] = []
+    adapt(source(), X, progress=shares.append)
+    assert shares == sorted(shares)
+    assert len(shares) > 5
+    assert 0 < shares[0] < shares[-1] <= 1

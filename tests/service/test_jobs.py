@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lookdown.errors import GalleryError
 from lookdown.gallery import Learnt
-from lookdown.service.jobs import Job, Jobs
+from lookdown.service.jobs import Job, Jobs, Told
 from lookdown.service.problems import Problem
 
 FOLDER = Path("/srv/archives/north")
 
 
-def learnt(*, changed: bool = True) -> Learnt:
+def learnt(share: Told = lambda share: None, *, changed: bool = True) -> Learnt:
     return Learnt(metric="2-adapted", changed=changed, helped=True, reason="/srv/archives/north was adapted")
 
 
@@ -34,7 +33,7 @@ def test_jobs_run_one_after_the_other_and_say_what_came_of_them() -> None:
     running: list[int] = []
     most: list[int] = []
 
-    def work() -> Learnt:
+    def work(share: Told) -> Learnt:
         running.append(1)
         most.append(len(running))
         time.sleep(0.01)
@@ -49,17 +48,42 @@ def test_jobs_run_one_after_the_other_and_say_what_came_of_them() -> None:
         assert job.message.startswith("north was adapted (")
         assert jobs.get(job.id) is job
     assert max(most) == 1
-    assert ended(jobs.start("teach", lambda: learnt(changed=False))).result["metric"] is None  # type: ignore[index]
+    assert ended(jobs.start("teach", lambda share: learnt(changed=False))).result["metric"] is None  # type: ignore[index]
+    jobs.stop(1)
+
+
+def test_it_can_be_seen_how_far_a_job_is() -> None:
+    jobs = Jobs(FOLDER, waiting=4, kept=10)
+    seen: list[float | None] = []
+
+    def work(share: Told) -> Learnt:
+        for done in (0.25, 0.5):
+            share(done)
+            seen.append(job.progress)
+        return learnt()
+
+    gate = threading.Event()
+
+    def first(share: Told) -> Learnt:
+        gate.wait()
+        return learnt()
+
+    jobs.start("adapt", first)
+    job = jobs.start("adapt", work)
+    assert job.progress is None
+    gate.set()
+    assert ended(job).progress == 1
+    assert seen == [0.25, 0.5]
     jobs.stop(1)
 
 
 def test_what_fails_says_why_and_the_next_one_runs(caplog: pytest.LogCaptureFixture) -> None:
     jobs = Jobs(FOLDER, waiting=4, kept=10)
 
-    def refuse() -> Learnt:
+    def refuse(share: Told) -> Learnt:
         raise GalleryError("/srv/archives/north holds no chips yet; add some")
 
-    def break_() -> Learnt:
+    def break_(share: Told) -> Learnt:
         raise ZeroDivisionError("secret")
 
     first, second = ended(jobs.start("adapt", refuse)), ended(jobs.start("adapt", break_))
@@ -77,12 +101,11 @@ def test_waiting_and_kept_jobs_are_bounded() -> None:
     jobs = Jobs(FOLDER, waiting=2, kept=5)
     gate = threading.Event()
 
-    def stuck() -> Learnt:
+    def stuck(share: Told) -> Learnt:
         gate.wait()
         return learnt()
 
-    works: list[Callable[[], Learnt]] = [stuck] * 3
-    line = [jobs.start("adapt", work) for work in works]
+    line = [jobs.start("adapt", stuck) for _ in range(3)]
     with pytest.raises(Problem) as refused:
         jobs.start("adapt", learnt)
     assert refused.value.status_code == 429
@@ -100,7 +123,7 @@ def test_the_end_drops_what_waits_and_does_not_wait_for_ever() -> None:
     jobs = Jobs(FOLDER, waiting=2, kept=5)
     gate, entered = threading.Event(), threading.Event()
 
-    def stuck() -> Learnt:
+    def stuck(share: Told) -> Learnt:
         entered.set()
         gate.wait()
         return learnt()

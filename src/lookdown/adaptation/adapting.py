@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Literal, Self
@@ -25,6 +26,7 @@ __all__ = ["Adaptation", "Method", "adapt"]
 Method = Literal["auto", "cplfpa"]
 
 _FEWEST = 50  # images that something can be learnt from
+_CHOOSING = 0.8  # share of the time that goes into the number of clusters
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ def adapt(
     labels: PartialLabels | None = None,
     cluster_by: ArrayLike | None = None,
     seed: int = 0,
+    progress: Callable[[float], None] = lambda share: None,
 ) -> Adaptation:
     """Re-estimate a metric on the images of a target domain: queries, gallery and background alike.
 
@@ -111,6 +114,7 @@ def adapt(
     labels: true ones, and None, NaN or -1 where there are none; the more there are, the less pseudo-labels count.
     cluster_by: embeddings of the same images that clusters are found by, where steadier ones than X are at hand: the
         mean over quarter turns of an image changes little with the heading of what it shows.
+    progress: told now and then which share of the work is done; most of it is to find the number of clusters.
     """
     embeddings, by = _embeddings(metric, X, cluster_by)
     settings = _settings(method)
@@ -123,7 +127,11 @@ def adapt(
         return target.kept(f"{len(embeddings)} images are too few to tell clusters in them; {_FEWEST} would do")
     if all_alike(by, normalize=normalizes(metric)):
         return target.kept("all images look the same to the network, so there is one cluster")
-    count = clusters if clusters != "auto" else choose_clusters(by, normalize=normalizes(metric), seed=seed)
+    count = clusters
+    if count == "auto":
+        count = choose_clusters(
+            by, normalize=normalizes(metric), seed=seed, progress=lambda share: progress(_CHOOSING * share)
+        )
     if method != "auto":
         found = target_clusters(metric, embeddings, count, settings, by, seed)
         return target.adapted(found, separation_of(found, by, seed))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +19,9 @@ _FEWEST = 12
 _TIMES = 3
 
 
-def choose_clusters(X: Embeddings, *, normalize: bool, seed: int = 0) -> int:
+def choose_clusters(
+    X: Embeddings, *, normalize: bool, seed: int = 0, progress: Callable[[float], None] = lambda share: None
+) -> int:
     """Return three times the number of clusters that stand apart best, at least 12 where there are rows enough.
 
     The silhouette finds the coarse groups, of which several kinds of objects share one. Clusters that hold two kinds
@@ -27,7 +31,10 @@ def choose_clusters(X: Embeddings, *, normalize: bool, seed: int = 0) -> int:
     rows = X if len(X) <= _ROWS else X[_sample(len(X), seed)]
     most = max(2, len(rows) // _CHIPS_A_CLUSTER)
     ladder = [clusters for clusters in _LADDER if clusters <= most]
-    found = {clusters: silhouette(rows, clusters, normalize=normalize, seed=seed, starts=2) for clusters in ladder}
+    found = {}
+    for tried, clusters in enumerate(ladder, 1):
+        found[clusters] = silhouette(rows, clusters, normalize=normalize, seed=seed, starts=2)
+        progress(tried / len(ladder))
     best = max(found, key=lambda clusters: found[clusters]) if found else 2
     return min(max(_TIMES * best, _FEWEST), max(2, len(X) // _CHIPS_A_CLUSTER))
 

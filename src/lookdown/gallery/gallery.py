@@ -279,11 +279,12 @@ class Gallery:
         background: Sequence[str] = (),
         seed: int = 0,
         use: bool = True,
+        progress: Callable[[float], None] = lambda share: None,
     ) -> Learnt:
         """Label chips, and re-estimate the metric with all labels that were given in this gallery."""
         if len(ids) or len(background):
             self.label(ids, labels, background=background)
-        return self._estimate("taught", seed=seed, use=use)
+        return self._estimate("taught", seed=seed, use=use, progress=progress)
 
     def adapt(
         self,
@@ -293,12 +294,14 @@ class Gallery:
         labels: Labels = "marked",
         seed: int = 0,
         use: bool = True,
+        progress: Callable[[float], None] = lambda share: None,
     ) -> Learnt:
         """Estimate a metric anew on the gallery's own embeddings, keep it beside the others and use it.
 
         Without `use` it is only kept, to be compared: `search` takes its name.
         """
-        return self._estimate("adapted", clusters=clusters, method=method, labels=labels, seed=seed, use=use)
+        options = {"clusters": clusters, "method": method, "labels": labels, "seed": seed, "use": use}
+        return self._estimate("adapted", **options, progress=progress)
 
     def calibrate(self, *, labels: Labels = "all", seed: int = 0, use: bool = True) -> Learnt:
         """Learn from labelled chips what scores of the metric in use are worth, so that it knows false-alarm rates.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Literal
@@ -42,6 +43,7 @@ def estimate(
     labels: Labels = "marked",
     seed: int = 0,
     use: bool = True,
+    progress: Callable[[float], None] = lambda share: None,
 ) -> Learnt:
     """Adapt the metric that the gallery was made with to its embeddings, and put the new one on the shelf and into use.
 
@@ -65,6 +67,7 @@ def estimate(
         method=method,
         labels=classes if known.any() else None,
         seed=seed,
+        progress=progress,
     )
     if not found.metric.pseudo_labelled_:
         return Learnt(metric=shelf.current, changed=False, helped=False, reason=found.reason)

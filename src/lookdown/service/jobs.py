@@ -23,6 +23,9 @@ __all__ = ["Job", "Jobs", "Kind", "Status"]
 Kind = Literal["adapt", "teach", "calibrate"]
 Status = Literal["waiting", "running", "done", "failed"]
 
+Told = Callable[[float], None]  # the share that is done
+Work = Callable[[Told], Learnt]
+
 _LOG = logging.getLogger("lookdown.service")
 _DOING = {
     "adapt": "finding clusters and estimating a metric from them",
@@ -50,12 +53,12 @@ class Jobs:
     def __init__(self, folder: Path, *, waiting: int, kept: int) -> None:
         self._folder, self._waiting, self._kept = folder, waiting, max(kept, waiting + 1)
         self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._queue: queue.SimpleQueue[tuple[Job, Callable[[], Learnt]] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Job, Work] | None] = queue.SimpleQueue()
         # A daemon, since learning can take minutes and a gallery survives a kill.
         self._thread = threading.Thread(target=self._work, name="lookdown-jobs", daemon=True)
         self._thread.start()
 
-    def start(self, kind: Kind, work: Callable[[], Learnt]) -> Job:
+    def start(self, kind: Kind, work: Work) -> Job:
         """Put a piece of work into the line."""
         if sum(job.status in ("waiting", "running") for job in self._jobs.values()) > self._waiting:
             raise too_busy("too many jobs are waiting", 10)
@@ -85,11 +88,11 @@ class Jobs:
             if job.status == "waiting":
                 self._do(job, work)
 
-    def _do(self, job: Job, work: Callable[[], Learnt]) -> None:
+    def _do(self, job: Job, work: Work) -> None:
         job.message, job.status = _DOING[job.kind], "running"
         begin = time.monotonic()
         try:
-            learnt = work()
+            learnt = work(lambda share: setattr(job, "progress", share))
         except LookdownError as error:
             self._fail(job, of_error(error, self._folder))
         except Exception:

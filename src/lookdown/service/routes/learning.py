@@ -8,9 +8,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path
 from fastapi.responses import JSONResponse, Response
 
-from lookdown.gallery import Gallery
+from lookdown.gallery import Gallery, Learnt
 from lookdown.service.answers import metrics
 from lookdown.service.jobs import Job as JobRecord
+from lookdown.service.jobs import Told
 from lookdown.service.problems import unknown
 from lookdown.service.routes import PROBLEMS
 from lookdown.service.schemas import (
@@ -86,10 +87,10 @@ async def forget(name: Annotated[str, Path(max_length=100)], served: ServedGalle
 async def adapt(served: ServedGallery, told: Annotated[AdaptRequest | None, Body()] = None) -> Response:
     """Estimate a metric anew on what the gallery holds."""
     how = told or AdaptRequest()
-    clusters = "auto" if how.clusters is None else how.clusters
+    options: dict[str, Any] = {"clusters": how.clusters or "auto", "method": how.method, "labels": how.labels}
 
-    def work() -> Any:
-        return served.gallery.adapt(clusters, method=how.method, labels=how.labels, use=False)  # type: ignore[arg-type]
+    def work(share: Told) -> Learnt:
+        return served.gallery.adapt(**options, use=False, progress=share)
 
     return _started(served.jobs.start("adapt", work))
 
@@ -97,13 +98,13 @@ async def adapt(served: ServedGallery, told: Annotated[AdaptRequest | None, Body
 @router.post("/teach", status_code=202, response_model=JobStarted, dependencies=_LEARN, responses=PROBLEMS)
 async def teach(served: ServedGallery, told: Nothing = None) -> Response:
     """Estimate a metric with the labels that were given so far."""
-    return _started(served.jobs.start("teach", lambda: served.gallery.teach([], [], use=False)))
+    return _started(served.jobs.start("teach", lambda share: served.gallery.teach([], [], use=False, progress=share)))
 
 
 @router.post("/calibrate", status_code=202, response_model=JobStarted, dependencies=_LEARN, responses=PROBLEMS)
 async def calibrate(served: ServedGallery, told: Nothing = None) -> Response:
     """Measure what scores of the metric in use are worth, on labelled chips."""
-    return _started(served.jobs.start("calibrate", lambda: served.gallery.calibrate(use=False)))
+    return _started(served.jobs.start("calibrate", lambda share: served.gallery.calibrate(use=False)))
 
 
 @router.get("/jobs/{id}", response_model=Job, responses=PROBLEMS)
