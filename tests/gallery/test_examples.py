@@ -326,3 +326,20 @@ def test_the_picture_of_an_example_is_a_small_jpeg(gallery: Gallery, vectors: Sn
 
 def test_a_chip_without_a_thumbnail_has_no_picture(vectors: Snapshot) -> None:
     assert picture("one", vectors) is None
+
+
+def test_chips_are_looked_up_together_in_their_order(vectors: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    for name in ("find", "embeddings"):
+        real = getattr(Snapshot, name)
+
+        def counted(self: Snapshot, given: Any, name: str = name, real: Any = real) -> Any:
+            calls.append(name)
+            return real(self, given)
+
+        monkeypatch.setattr(Snapshot, name, counted)
+    found = as_examples(["two", np.full(8, 0.5), "one", "two"], vectors, None)
+    wanted = np.stack([np.eye(8)[1], np.full(8, 0.5), np.eye(8)[0], np.eye(8)[1]])
+    np.testing.assert_allclose(found.embeddings, wanted)
+    assert (found.rows.tolist(), found.objects) == ([1, 0, 1], 4)
+    assert calls == ["find", "embeddings"]

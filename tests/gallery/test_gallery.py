@@ -14,6 +14,7 @@ from tests.gallery.galleries import LABELS, SCENES, SENSORS, kinds, rows_of, vec
 from lookdown import Cosine, Gallery, GaussianLikelihoodRatio, MixtureLikelihoodRatio, Where
 from lookdown.errors import GalleryBusyError, GalleryError, InputError
 from lookdown.gallery.folder import GalleryFolder
+from lookdown.gallery.records import Snapshot
 
 EngineName = Literal["exact", "ivf"]
 ENGINES: tuple[EngineName, ...] = ("exact", "ivf")
@@ -335,6 +336,39 @@ def test_pairs_of_options_go_together(tmp_path: Path) -> None:
         assert len({hit.id for hit in found.hits}) == len(found)
         if "where" in asked:
             assert {hit.scene for hit in found.hits} <= set(SCENES[:2])
+
+
+def test_of_many_windows_that_a_rate_accepts_only_the_best_are_read_and_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, X, rows = vector_gallery(tmp_path / "model", 600)
+    gallery = Gallery.create(
+        tmp_path / "g", metric=Gallery.open(tmp_path / "model").read_metric("1-trained"), dimension=8
+    )
+    for place, row in enumerate(rows):  # three windows of each object
+        left = 1_000 * (place // 3)
+        row["polygon"] = f"POLYGON (({left} 0, {left + 9} 0, {left + 9} 9, {left} 9, {left} 0))"
+        row["scene"] = "one"
+    gallery.add_embeddings(rows, np.repeat(X[:200], 3, axis=0))
+    every = gallery.search(X[0], false_alarm_rate=0.5)
+    assert len(every) > 60
+    read: list[int] = []
+    real = Snapshot.read
+
+    def counting(self: Snapshot, rows: Any, columns: Any) -> Any:
+        read.append(len(rows))
+        return real(self, rows, columns)
+
+    monkeypatch.setattr(Snapshot, "read", counting)
+    some = gallery.search(X[0], false_alarm_rate=0.5, most=4)
+    assert [hit.id for hit in some.hits] == [hit.id for hit in every.hits[:4]]
+    assert [hit.merged for hit in some.hits] == [2] * 4
+    assert max(read) < 50
+    assert some.beyond + 4 + sum(hit.merged for hit in some.hits) <= 3 * len(every)
+    assert some.beyond >= len(every) - 4
+    assert gallery.search(X[0], false_alarm_rate=0.5, most=len(every)).beyond == 0
+    again = gallery.search(X[0], false_alarm_rate=0.5, most=4, rerank=True)
+    assert len(again) == 4
 
 
 def test_of_what_a_rate_accepts_the_best_can_be_asked_for(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from tests.gallery.galleries import kinds, vector_gallery
 
 from lookdown import Euclidean, Gallery, GaussianLikelihoodRatio
 from lookdown.errors import UnsupportedOperationError
+from lookdown.gallery.searching import View
 from lookdown.metrics import Metric
 from lookdown.metrics.inputs import Embeddings
 
@@ -52,7 +53,31 @@ def test_a_few_views_are_kept_and_no_more(tmp_path: Path) -> None:
     for name in ("1-trained", "2-adapted", "cosine", "1-trained"):
         first = gallery._views.under(name)
         assert gallery._views.under(name) is first
-    assert list(gallery._views._moment.kept) == ["cosine", "1-trained"]
+    assert list(gallery._views._moment.kept) == ["2-adapted", "1-trained"], "the one in use stays"
+
+
+def test_a_search_does_not_wait_while_another_view_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gallery, X, _ = vector_gallery(tmp_path / "g")
+    expected = gallery.search(X[0], k=3).hits
+    making, gate = threading.Event(), threading.Event()
+    real = gallery._views._made
+
+    def slow(*arguments: Any) -> View:
+        making.set()
+        gate.wait(20)
+        return real(*arguments)
+
+    monkeypatch.setattr(gallery._views, "_made", slow)
+    other = threading.Thread(target=lambda: gallery.search(X[0], k=3, metric="cosine"))
+    other.start()
+    making.wait(20)
+    found: list[Any] = []
+    searching = threading.Thread(target=lambda: found.append(gallery.search(X[0], k=3).hits), daemon=True)
+    searching.start()
+    searching.join(10)
+    gate.set()
+    other.join()
+    assert found == [expected]
 
 
 def test_a_low_rank_metric_is_searched_without_a_warning(tmp_path: Path) -> None:

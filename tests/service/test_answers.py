@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.gallery.galleries import vector_gallery
 
+from lookdown import Gallery
 from lookdown.service.answers import chips, named, search_answer, spread, stats, thumbnail_address
 from lookdown.service.settings import Settings
 
@@ -29,6 +30,15 @@ def test_an_answer_is_plain_json_whatever_names_hold(tmp_path: Path) -> None:
     told = stats(gallery, Settings())
     assert json.dumps(told, allow_nan=False)
     assert (told["can_embed"], told["name"]) == (False, "g")
+
+
+def test_a_metric_that_another_process_has_dropped_is_still_named(tmp_path: Path) -> None:
+    gallery, _, _ = vector_gallery(tmp_path / "g")
+    gallery.adapt(clusters=5)
+    other = Gallery.open(gallery.path)
+    other.use("1-trained")
+    other.forget("2-adapted")
+    assert stats(gallery, Settings())["metric"] == {"name": "2-adapted", "about": "", "calibrated": False}
 
 
 def test_an_id_is_one_part_of_an_address() -> None:

@@ -41,7 +41,7 @@ def test_what_comes_together_goes_together_and_each_gets_its_own() -> None:
             assert answer.tolist() == [[n]] * (1 + n % 3)
 
     asyncio.run(main())
-    pool.stop()
+    pool.stop(5)
     assert sum(passes) == sum(1 + n % 3 for n in range(40))
     assert len(passes) < 12
     assert max(passes) <= 16 + 2
@@ -55,8 +55,26 @@ def test_batching_can_be_off() -> None:
         await asyncio.gather(*(pool.embed(square(n)) for n in range(8)))
 
     asyncio.run(main())
-    pool.stop()
+    pool.stop(5)
     assert passes == [1] * 8
+
+
+def test_what_fails_before_the_network_is_told_and_the_thread_goes_on() -> None:
+    failing = [MemoryError("no room for a batch")]
+
+    def observe(images: int) -> None:
+        if failing:
+            raise failing.pop()
+
+    pool = EmbeddingPool(first_pixels, batch=1, seconds=0, waiting=2, patience=5, observe=observe)
+
+    async def main() -> None:
+        with pytest.raises(MemoryError):
+            await pool.embed(square(1))
+        assert (await pool.embed(square(3))).tolist() == [[3]]
+
+    asyncio.run(main())
+    pool.stop(5)
 
 
 def test_a_full_line_an_error_and_patience() -> None:
@@ -90,8 +108,33 @@ def test_a_full_line_an_error_and_patience() -> None:
         assert (await pool.embed(square(3))).tolist() == [[3]]
 
     asyncio.run(main())
-    pool.stop()
-    pool.stop()
+    pool.stop(5)
+    pool.stop(5)
+
+
+def test_the_end_does_not_wait_for_a_network_that_is_stuck() -> None:
+    gate, entered = threading.Event(), threading.Event()
+
+    def stuck(squares: NDArray[np.uint8]) -> NDArray[np.float32]:
+        entered.set()
+        gate.wait(20)
+        return first_pixels(squares)
+
+    pool = EmbeddingPool(stuck, batch=1, seconds=0, waiting=1, patience=0.01)
+
+    async def main() -> None:
+        for number in range(2):  # one is in the network, one fills the line
+            with pytest.raises(Problem, match="503"):
+                await pool.embed(square(number))
+            await asyncio.to_thread(entered.wait)
+
+    asyncio.run(main())
+    begin = time.monotonic()
+    pool.stop(0.05)
+    assert time.monotonic() - begin < 2
+    gate.set()
+    pool.stop(5)
+    assert not pool._thread.is_alive()
 
 
 def test_uploads_at_the_same_time_share_passes_of_the_real_network(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from tests.service.galleries import client_of
 
 from lookdown import Gallery
-from lookdown.service.guard import Guard, security_headers
+from lookdown.service.guard import Guard, _shown, security_headers
 from lookdown.service.settings import Settings
 
 TOKEN = "0123456789abcdef"
@@ -94,6 +94,33 @@ def test_with_a_token_everything_but_the_page_and_health_wants_it(made: Path) ->
             {"token": []}
         ]
         assert client.delete("/v1/chips/x").status_code == 401
+
+
+def test_who_is_refused_is_held_back_too(made: Path) -> None:
+    with client_of(Gallery.open(made), token=TOKEN, requests_a_second=0.1, burst=3) as client:
+        guesses = [client.get("/v1/stats", headers={"authorization": f"Bearer {n}"}).status_code for n in range(5)]
+        assert guesses == [401, 401, 401, 429, 429]
+        right = client.get("/v1/stats", headers={"authorization": f"Bearer {TOKEN}"})
+        assert right.status_code == 429, "or a guess could still be tried"
+        assert client.get("/v1/stats", headers={"host": "evil.example"}).status_code == 429
+        assert client.get("/healthz").status_code == 200
+
+
+def test_each_change_is_a_line_in_the_log(reader: TestClient, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "lookdown.service"):
+        reader.delete("/v1/chips/a%0Ab")
+        reader.put("/v1/labels", json={"labels": {"none": "x"}})
+        reader.post("/v1/search", json={"embedding": [1.0] * 8})
+        reader.get("/v1/stats")
+        reader.post("/v1/teach", headers={"origin": "https://evil.example"})  # strangers do not fill the log
+    assert [record.getMessage() for record in caplog.records if record.name == "lookdown.service"] == [
+        "DELETE /v1/chips/a%0Ab from testclient: 403",
+        "PUT /v1/labels from testclient: 404",
+    ]
+
+
+def test_a_path_is_one_short_line() -> None:
+    assert _shown("/a\nb\x1b[31m\x85" + "x" * 500) == "/a\\nb\\x1b[31m\\x85" + "x" * 190
 
 
 def test_every_answer_carries_the_headers(reader: TestClient) -> None:

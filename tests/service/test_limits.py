@@ -116,5 +116,20 @@ def test_requests_at_work_are_bounded() -> None:
     assert app._at_work == 0
 
 
+def test_bytes_at_work_are_bounded_and_given_back() -> None:
+    part: Message = {"type": "http.request", "body": b"12345", "more_body": True}
+    last: Message = {"type": "http.request", "body": b"12345", "more_body": False}
+
+    async def twice(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await app(scope, receive, send)
+
+    app = Limits(twice, Settings(bytes_at_work=14))
+    with pytest.raises(Problem) as refused:
+        run(app, [part, last])  # the second counts once for each of the two requests
+    assert (refused.value.status_code, refused.value.headers) == (429, {"Retry-After": "1"})
+    assert (app._at_work, app._bytes_at_work) == (0, 0)
+
+
 def test_a_client_of_starlette_has_an_address(reader: TestClient) -> None:
     assert reader.get("/healthz").status_code == 200

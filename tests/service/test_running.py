@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -11,14 +12,17 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from tests.service.galleries import encoded, pixels
+from typer.testing import CliRunner
 
-from lookdown.errors import InputError
-from lookdown.service.running import address, listen
+from lookdown import Gallery
+from lookdown.cli import app
+from lookdown.errors import InputError, LookdownError
+from lookdown.service.running import _config, address, listen
 from lookdown.service.settings import Settings
 
 SLOW = (
@@ -109,6 +113,67 @@ def test_a_running_request_is_finished_before_the_end(made: Path, tmp_path: Path
         assert started.wait(20) == 0
         with pytest.raises(OSError, match="refused"):
             ask(port, "GET", "/healthz")
+
+
+STUCK = (
+    "import sys, time; from pathlib import Path; from lookdown.gallery import Gallery;"
+    "from lookdown.service import Settings, served; from lookdown.service.running import serve;"
+    "served.read_upload = lambda *a, **k: (Path(sys.argv[2]).touch(), time.sleep(300));"
+    "settings = Settings(port=0, shutdown_seconds=1, header_seconds=0.5);"
+    "serve(Gallery.open(sys.argv[1]), settings, lambda told: print(told, flush=True))"
+)
+
+
+def test_an_image_that_is_decoded_for_ever_does_not_hold_up_the_end(made: Path, tmp_path: Path) -> None:
+    with process("-c", STUCK, str(made), str(tmp_path / "begun")) as (started, port):
+        body, kind = form(encoded(pixels(1, 1)))
+
+        def upload() -> None:
+            with suppress(OSError, http.client.HTTPException):
+                ask(port, "POST", "/v1/search", body, content_type=kind)
+
+        asking = threading.Thread(target=upload)
+        asking.start()
+        deadline = time.monotonic() + 20
+        while not (tmp_path / "begun").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        started.send_signal(signal.SIGTERM)
+        assert started.wait(15) == 0
+        asking.join()
+
+
+def test_a_header_that_does_not_arrive_is_not_waited_for(made: Path, tmp_path: Path) -> None:
+    whole = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with process("-c", STUCK, str(made), str(tmp_path / "begun")) as (_, port):
+        for begun in (b"", whole[:20], whole + whole[:20]):
+            with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+                connection.sendall(begun)
+                begin = time.monotonic()
+                answer = b""
+                while part := connection.recv(65_536):
+                    answer += part
+                assert 0.3 < time.monotonic() - begin < 10
+                assert answer.count(b"200 OK") == (len(begun) > len(whole))
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+            for _ in range(2):  # what is kept waits longer than a header may take
+                connection.sendall(whole)
+                time.sleep(0.8)
+                assert b"200 OK" in connection.recv(65_536)
+
+
+def test_a_damaged_network_is_one_sentence(gallery: Gallery) -> None:
+    for file in (gallery.path / "embedder").rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"damaged")
+    refused = CliRunner().invoke(app, ["serve", str(gallery.path), "--port", "0"])
+    assert isinstance(refused.exception, LookdownError), refused.exception
+
+
+def test_connections_leave_room_for_files(gallery: Gallery, monkeypatch: pytest.MonkeyPatch) -> None:
+    for soft, most in ((100, 50), (resource.RLIM_INFINITY, 1_024)):
+        monkeypatch.setattr(resource, "getrlimit", lambda which, soft=soft: (soft, soft))
+        assert _config(gallery, Settings()).limit_concurrency == most
 
 
 def test_a_taken_port_is_one_sentence() -> None:

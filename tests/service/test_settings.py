@@ -32,6 +32,10 @@ def test_this_machine_alone_needs_none(host: str) -> None:
         ({"access": "all"}, "read, learn or write"),
         ({"port": 70_000}, "0 to 65535"),
         ({"token": " "}, "plain text"),
+        ({"token": ""}, "plain text"),
+        ({"token": "0123456789abcdef "}, "without spaces around it"),
+        ({"hosts": ("archive.example", "archive.example:8443")}, "'archive.example:8443' is no name .* without a port"),
+        ({"hosts": ("https://archive.example",)}, "is no name of a host"),
         ({"token": "schlüssel"}, "plain text"),
         ({"tile_url": "https://t.example; script-src *"}, "tile URL"),
         ({"tile_url": "javascript:alert(1)"}, "tile URL"),
@@ -41,6 +45,11 @@ def test_this_machine_alone_needs_none(host: str) -> None:
 def test_what_makes_no_sense_is_refused(wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         Settings(**wrong)
+
+
+def test_names_and_addresses_may_be_hosts() -> None:
+    hosts = ("archive.example", "Archive", "10.0.0.1", "fe80::1", "my_host")
+    assert Settings(hosts=hosts).hosts == hosts
 
 
 def test_access_is_an_order_and_tiles_have_an_origin() -> None:

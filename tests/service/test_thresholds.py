@@ -19,12 +19,22 @@ def calibrated() -> Metric:
 def test_rates_are_those_of_the_metric_down_to_one_chip() -> None:
     metric = calibrated()
     told = describe(metric, "1-trained", 5_000)
-    assert (told["calibrated"], len(told["rates"])) == (True, 60)
+    assert (told["calibrated"], len(told["rates"])) == (True, 61)
+    assert 0.01 in [one["rate"] for one in told["rates"]]
     assert told["rates"][-1]["rate"] == pytest.approx(1 / 5_000)
     for one in told["rates"]:
         assert one["threshold"]["value"] == pytest.approx(float(metric.threshold(one["rate"])))
     assert told["rates"][0]["threshold"]["supported"]
     assert not told["rates"][-1]["threshold"]["supported"]
+
+
+def test_the_rate_that_a_threshold_attains_is_told_beside_the_one_asked_for() -> None:
+    metric = calibrated()
+    first, *_, last = describe(metric, "1-trained", 10_000_000)["rates"]
+    for one in (first, last):
+        assert one["attained"]["value"] == pytest.approx(float(metric.false_alarm_rate(one["threshold"]["value"])))
+    assert first["attained"]["value"] == pytest.approx(0.5, rel=0.05)
+    assert last["attained"]["high"] > 10 * last["rate"], "no score of the calibration is as rare as that"
 
 
 @pytest.mark.parametrize("how", ["empirical", "analytic"])

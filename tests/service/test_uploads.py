@@ -34,8 +34,8 @@ def chunk(name: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
 
 
-def png_of(width: int, height: int, rows: bytes = b"") -> bytes:
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+def png_of(width: int, height: int, rows: bytes = b"", *, bits: int = 8, kind: int = 2) -> bytes:
+    head = struct.pack(">IIBBBBB", width, height, bits, kind, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
@@ -54,7 +54,7 @@ def jpeg_of(width: int, height: int) -> bytes:
 
 def tiff_of(path: Path, **profile: object) -> bytes:
     """Return a GeoTIFF without pixels, which a reader takes for black."""
-    with quietly(), rasterio.open(path, "w", driver="GTiff", dtype="uint8", SPARSE_OK=True, **profile):
+    with quietly(), rasterio.open(path, "w", driver="GTiff", SPARSE_OK=True, **({"dtype": "uint8"} | profile)):
         pass
     return path.read_bytes()
 
@@ -107,6 +107,10 @@ def test_a_bomb_is_refused_by_its_header(tmp_path: Path) -> None:
         webp_of(b"VP8 ", b"\0\0\0\x9d\x01\x2a" + struct.pack("<HH", 0x3FFF, 0x3FFF)),
         tiff_of(tmp_path / "wide.tif", width=60_000, height=60_000, count=1),
         tiff_of(tmp_path / "deep.tif", width=100, height=100, count=200),
+        tiff_of(tmp_path / "numbers.tif", width=400, height=400, count=1, dtype="float64"),
+        tiff_of(tmp_path / "words.tif", width=800, height=800, count=1, dtype="uint16"),
+        tiff_of(tmp_path / "odd.tif", width=500, height=500, count=1, dtype="complex_int16"),
+        png_of(800, 800, bits=16, kind=0),
         tiff_of(tmp_path / "block.tif", width=16, height=16, count=3, tiled=True, blockxsize=16_384, blockysize=16_384),
     ]
     for bomb in bombs:
@@ -139,6 +143,7 @@ def malformed(count: int, seed: int, folder: Path) -> Iterator[tuple[str, bytes]
     good += [encoded(PICTURE, "JPEG", progressive=True), encoded(PICTURE, "TIFF", compression="tiff_lzw")]
     heads = [content[:12] for content in good]
     sparse = tiff_of(folder / "sparse.tif", width=50_000, height=50_000, count=3, tiled=True)
+    deep = tiff_of(folder / "deep.tif", width=4_900, height=4_900, count=1, tiled=True, dtype="float64")
     for number in range(count):
         content = good[rng.integers(len(good))]
         noise = rng.bytes(int(rng.integers(1, 3_000)))
@@ -156,8 +161,9 @@ def malformed(count: int, seed: int, folder: Path) -> Iterator[tuple[str, bytes]
                 side = int(rng.integers(6_000, 65_000))
                 content = [
                     png_of(side, side, bytes(100)), jpeg_of(side, side), sparse,
-                    webp_of(b"VP8X", bytes(4) + rng.bytes(6)), png_of(4_000, 4_000, bytes(3 * 4_000 * 50)),
-                ][rng.integers(5)]  # fmt: skip
+                    webp_of(b"VP8X", bytes(4) + rng.bytes(6)), png_of(4_000, 4_000, bytes(3 * 4_000 * 50)), deep,
+                    png_of(4_900, 4_900, bytes(2 * 4_900 * 50), bits=16, kind=0),
+                ][rng.integers(7)]  # fmt: skip
             case 5:  # polyglots
                 content = [content + SVG, SVG + content, b"GIF89a" + content, content + content, b"PK\3\4" + content][
                     rng.integers(5)

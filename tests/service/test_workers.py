@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -23,7 +24,28 @@ def test_work_is_done_elsewhere_and_errors_come_back() -> None:
             await workers.run(fail)
 
     asyncio.run(main())
-    workers.stop()
+    workers.stop(5)
+
+
+def test_the_end_drops_what_waits_and_does_not_wait_for_ever() -> None:
+    workers = Workers("tests", threads=1, waiting=3, seconds=5)
+    gate, entered = threading.Event(), threading.Event()
+
+    def stuck() -> None:
+        entered.set()
+        gate.wait(20)
+
+    running = workers.begin(stuck)
+    waiting = workers.begin(lambda: 2)
+    entered.wait()
+    begin = time.monotonic()
+    workers.stop(0.05)
+    assert time.monotonic() - begin < 2
+    assert (running.done(), waiting.cancelled()) == (False, True)
+    assert all(thread.daemon for thread in workers._threads), "or the process would wait for them"
+    gate.set()
+    workers.stop(5)
+    assert not any(thread.is_alive() for thread in workers._threads)
 
 
 def test_too_much_is_refused_and_what_takes_too_long_is_not_waited_for() -> None:
@@ -46,4 +68,4 @@ def test_too_much_is_refused_and_what_takes_too_long_is_not_waited_for() -> None
         assert await workers.run(lambda: 4) == 4  # the places are free again
 
     asyncio.run(main())
-    workers.stop()
+    workers.stop(5)

@@ -51,6 +51,7 @@ def serve(
         requests_a_second=rate,
     )
     opened = Gallery.open(gallery)
+    _ = opened.embedder  # read it now: what is wrong with it is told here, and not by a server that has begun
     run(
         opened,
         settings,

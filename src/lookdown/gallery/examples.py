@@ -21,10 +21,22 @@ from lookdown.gallery.thumbnails import thumbnail
 if TYPE_CHECKING:
     from lookdown.networks import Embedder
 
-__all__ = ["Example", "Examples", "as_examples", "fitting", "is_embedding", "one_or_several", "picture"]
+__all__ = [
+    "TIFF",
+    "Example",
+    "Examples",
+    "as_examples",
+    "fitting",
+    "is_embedding",
+    "one_or_several",
+    "picture",
+    "squares",
+]
 
 Example: TypeAlias = "str | Path | bytes | NDArray[Any]"
 Embeddings = NDArray[np.float32]
+
+TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # what one begins with
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +65,19 @@ def as_examples(
     """
     several = one_or_several(given)
     embeddings: list[Embeddings] = [np.empty((0, snapshot.dimension), np.float32)]
-    rows: list[int] = []
+    names = [example for example in several if isinstance(example, str)]
+    found = snapshot.find(names)
+    rows = found[found >= 0]
+    known = set(np.array(names, object)[found >= 0])
+    chips = iter(snapshot.embeddings(rows)[:, None] if len(rows) else ())
     for example in several:
-        row = int(snapshot.find([example])[0]) if isinstance(example, str) else -1
-        if row >= 0:
-            rows.append(row)
-            embeddings.append(snapshot.embeddings(np.array([row])))
+        if isinstance(example, str) and example in known:
+            embeddings.append(next(chips))
         else:
             embeddings.append(_embedded(example, snapshot, embedder, 4 if turned else 1))
     told = _told(several[0]) if len(several) == 1 else f"{len(several)} examples"
     weights = np.concatenate([np.full(len(views), 1 / max(len(views), 1)) for views in embeddings])
-    return Examples(np.concatenate(embeddings), weights, np.array(rows, np.intp), told)
+    return Examples(np.concatenate(embeddings), weights, rows, told)
 
 
 def one_or_several(given: Example | Sequence[Example]) -> list[Example]:
@@ -100,6 +114,12 @@ def fitting(pixels: Chip, bands: int, name: str) -> Chip:
     return pixels
 
 
+def squares(pixels: Chip, size: int, turns: int) -> NDArray[np.uint8]:
+    """Return (turns, bands, size, size) as a network takes them: an image as it lies, and in further quarter turns."""
+    square = letterbox(pixels, size).transpose(2, 0, 1)
+    return np.stack([np.rot90(square, turn, (1, 2)) for turn in range(turns)])
+
+
 def _embedded(example: Example, snapshot: Snapshot, embedder: Embedder | None, turns: int) -> Embeddings:
     """Return (views, d)."""
     if isinstance(example, np.ndarray) and is_embedding(example):
@@ -111,8 +131,7 @@ def _embedded(example: Example, snapshot: Snapshot, embedder: Embedder | None, t
             f"{snapshot.folder} has no embedder, so it cannot be asked for images; give an embedding or an id"
         )
     pixels = fitting(_pixels(example, snapshot), embedder.settings.bands, _told(example))
-    square = letterbox(pixels, embedder.settings.size).transpose(2, 0, 1)
-    return np.asarray(embedder.embed(np.stack([np.rot90(square, turn, (1, 2)) for turn in range(turns)])))
+    return np.asarray(embedder.embed(squares(pixels, embedder.settings.size, turns)))
 
 
 def _vectors(example: NDArray[Any], dimension: int) -> Embeddings:
@@ -153,7 +172,7 @@ def _shown(text: str) -> str:
 
 def _suffix(beginning: bytes) -> str:
     """Tell a TIFF, which another library reads, by its first bytes."""
-    return ".tif" if beginning[:4] in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+") else ".image"
+    return ".tif" if beginning[:4] in TIFF else ".image"
 
 
 def _told(example: Example) -> str:

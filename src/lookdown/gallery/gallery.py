@@ -21,7 +21,7 @@ from lookdown.gallery.folder import GalleryFolder
 from lookdown.gallery.intake import Cutting, parts_of
 from lookdown.gallery.learning import Labels, Learnt, calibrate, estimate
 from lookdown.gallery.metric_shelf import MetricShelf, ShelvedMetric
-from lookdown.gallery.records import Records, Snapshot
+from lookdown.gallery.records import Mark, Records, Snapshot
 from lookdown.gallery.request import Request
 from lookdown.gallery.results import Results
 from lookdown.gallery.stats import Stats, count
@@ -252,8 +252,10 @@ class Gallery:
         *,
         background: Sequence[str] = (),
         marked: bool = True,
-    ) -> None:
+    ) -> dict[str, Mark]:
         """Say what chips show: a kind each, or None to take a label away; those in `background` show no object.
+
+        Returns what was known of them until then, which undoes it.
 
         Without `marked` the labels count as those that came with the chips, which undoes what a user has said.
         """
@@ -266,10 +268,12 @@ class Gallery:
         with self._folder.writing():
             self.refresh()
             self._rows([*ids, *background])
+            before = self.snapshot.marks([*ids, *background])
             told = [*labels, *[None] * len(background)]
             empty = [*[False] * len(ids), *[True] * len(background)]
             self._records.mark([*ids, *background], told, empty, marked=marked)
         self.refresh()
+        return before
 
     def teach(
         self,
@@ -303,21 +307,31 @@ class Gallery:
         options = {"clusters": clusters, "method": method, "labels": labels, "seed": seed, "use": use}
         return self._estimate("adapted", **options, progress=progress)
 
-    def calibrate(self, *, labels: Labels = "all", seed: int = 0, use: bool = True) -> Learnt:
-        """Learn from labelled chips what scores of the metric in use are worth, so that it knows false-alarm rates.
+    def calibrate(
+        self, *, metric: str | None = None, labels: Labels = "all", seed: int = 0, use: bool = True
+    ) -> Learnt:
+        """Learn from labelled chips what scores of a metric, the one in use, are worth: it then knows rates.
 
         Chips that the metric was taught by are left out. What was found by searching is more like the query than the
         archive is, so label some chips at random as well.
         """
         with self._folder.writing():
             self.refresh()
-            learnt = calibrate(self.snapshot, self._shelf, labels=labels, seed=seed, use=use)
+            learnt = calibrate(self.snapshot, self._shelf, metric=metric, labels=labels, seed=seed, use=use)
         self.refresh()
         return learnt
 
     def metrics(self) -> list[ShelvedMetric]:
         """Return what is known of each metric, oldest first."""
         return [self._shelf.about(name) for name in self._shelf.names()]
+
+    def metric_names(self) -> list[str]:
+        """Return the names of the metrics, oldest first, without reading what is known of them."""
+        return self._shelf.names()
+
+    def about_metric(self, metric: str) -> ShelvedMetric:
+        """Return what is known of one metric."""
+        return self._shelf.about(metric)
 
     def use(self, metric: str) -> None:
         """Search by another metric of this gallery from now on."""

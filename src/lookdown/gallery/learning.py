@@ -78,13 +78,19 @@ def estimate(
 
 
 def calibrate(
-    snapshot: Snapshot, shelf: MetricShelf, *, labels: Labels = "all", seed: int = 0, use: bool = True
+    snapshot: Snapshot,
+    shelf: MetricShelf,
+    *,
+    metric: str | None = None,
+    labels: Labels = "all",
+    seed: int = 0,
+    use: bool = True,
 ) -> Learnt:
-    """Measure on labelled chips what scores of the metric in use are worth, and put it into use with that.
+    """Measure on labelled chips what scores of a metric, the one in use, are worth, and put it into use with that.
 
     Chips that it was taught by are left out: it would judge itself by what it has learnt.
     """
-    used = shelf.about(shelf.current)
+    used = shelf.about(shelf.current if metric is None else metric)
     known = _known(snapshot, labels)
     taught = snapshot.find(used.taught_by)
     known[taught[taught >= 0]] = False
@@ -96,12 +102,13 @@ def calibrate(
         )
     if len(rows) > _CALIBRATED_ON:
         rows = np.sort(np.random.default_rng(seed).choice(rows, _CALIBRATED_ON, replace=False))
-    metric = deepcopy(shelf.load(used.name))
+    measured = deepcopy(shelf.load(used.name))
     groups = [row["scene_group"] for row in snapshot.read(rows, ["scene_group"])]
     columns = snapshot.columns
-    metric.calibrate(snapshot.embeddings(rows), columns.labels.codes[rows], groups, columns.background[rows], seed=seed)
+    known_empty = columns.background[rows]
+    measured.calibrate(snapshot.embeddings(rows), columns.labels.codes[rows], groups, known_empty, seed=seed)
     reason = f"{used.name}, calibrated on {len(rows):,} labelled chips of {len(set(groups)):,} places"
-    shelved = shelf.add(metric, "calibrated", reason, base=used.name, taught_by=used.taught_by)
+    shelved = shelf.add(measured, "calibrated", reason, base=used.name, taught_by=used.taught_by)
     if use:
         shelf.use(shelved.name)
     return Learnt(metric=shelved.name, changed=True, helped=True, reason=reason)

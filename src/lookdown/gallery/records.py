@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import: it warns of every table that it makes
 
@@ -28,7 +28,7 @@ from lookdown.gallery.columns import Codes, Columns, Rows
 from lookdown.gallery.instants import parse_times
 from lookdown.gallery.region import shapes
 
-__all__ = ["Records", "Snapshot", "schema"]
+__all__ = ["Mark", "Records", "Snapshot", "schema"]
 
 Embeddings = NDArray[np.float32]
 
@@ -65,6 +65,14 @@ def schema(dimension: int) -> pa.Schema:
         pa.field("embedding", pa.list_(pa.float32(), dimension), nullable=False),  # raw
         pa.field("thumbnail", pa.binary(), nullable=False),  # JPEG
     ])  # fmt: skip
+
+
+class Mark(NamedTuple):
+    """What is known of a chip."""
+
+    label: str | None
+    background: bool
+    marked: bool  # said by a user of the gallery
 
 
 class Records:
@@ -192,6 +200,14 @@ class Snapshot:
             return np.array([pc.index(self.ids, name).as_py() if name.is_valid else -1 for name in names], np.intp)
         found = pc.index_in(names, self.ids)
         return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), np.intp)
+
+    def marks(self, ids: Sequence[str]) -> dict[str, Mark]:
+        """Return what is known of chips that are there."""
+        columns, rows = self.columns, self.find(ids).tolist()
+        return {
+            name: Mark(columns.labels[row], bool(columns.background[row]), bool(self.marked[row]))
+            for name, row in zip(ids, rows, strict=True)
+        }
 
     def read(self, rows: Rows, columns: Sequence[str]) -> list[dict[str, Any]]:
         """Return columns of some rows, in their order."""

@@ -44,7 +44,7 @@ class Results:
     threshold: Estimate | None  # the score that goes with it
     expected_false_hits: Estimate | None  # at the score of the last hit, or at the threshold: rate x rows
     notes: tuple[str, ...] = ()  # what the reader should know of the figures
-    beyond: int = 0  # further hits that the rate accepts, left out because no more were asked for
+    beyond: int = 0  # further windows that the rate accepts, left out because no more were asked for; not all merged
 
     def __len__(self) -> int:
         return len(self.hits)

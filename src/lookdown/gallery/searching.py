@@ -91,9 +91,10 @@ class View:
         several = request.objects > 1 or len(query.examples) > len(request.examples)
         rates = Rates(self.metric, several=several)
         threshold = None
+        unmerged = 0
         if request.false_alarm_rate is not None:
             threshold = self._threshold(rates, request.false_alarm_rate)
-            found, merged = self._merged(self._accepted(query, request, float(threshold)), request.overlap)
+            found, merged, unmerged = self._first(self._accepted(query, request, float(threshold)), request)
         else:
             found, merged = self._best(query, request)
         if request.rerank and len(found):
@@ -101,7 +102,7 @@ class View:
             order = np.r_[first, len(first) : len(found)]
             found, merged = found.at(order), merged[order]
         wanted = request.most if request.k is None else request.k
-        beyond = 0 if wanted is None or request.k is not None else max(0, len(found) - wanted)
+        beyond = unmerged + (0 if wanted is None or request.k is not None else max(0, len(found) - wanted))
         if wanted is not None:
             found, merged = found.at(np.arange(min(wanted, len(found)))), merged[:wanted]
         results = replace(self._results(request, found, merged, rates, threshold), beyond=beyond)
@@ -201,6 +202,18 @@ class View:
     @property
     def _is_direct(self) -> bool:
         return self.space is self.metric
+
+    def _first(self, found: _Scored, request: Request) -> tuple[_Scored, NDArray[np.intp], int]:
+        """Merge as many of the best as are wanted; the rest is counted, since to merge it all of it must be read."""
+        if request.most is None or request.overlap is None:
+            return *self._merged(found, request.overlap), 0
+        wanted = max(request.most, _SHORTLIST) if request.rerank else request.most
+        looked = 2 * wanted
+        while True:
+            kept, merged = self._merged(found.at(np.arange(min(looked, len(found)))), request.overlap)
+            if len(kept) >= wanted or looked >= len(found):
+                return kept, merged, max(0, len(found) - looked)
+            looked *= 4
 
     def _merged(self, found: _Scored, overlap: float | None) -> tuple[_Scored, NDArray[np.intp]]:
         if overlap is None or not len(found):

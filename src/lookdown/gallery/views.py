@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -88,15 +89,22 @@ class Views:
             return ""
 
     def _view(self, moment: _Moment, name: str) -> View:
-        with moment.making:
-            if name not in moment.kept:
-                metric = self._cosine(moment.snapshot) if name == COSINE else self._shelf.load(name)
-                view = self._made(moment.snapshot, metric, name)
-                while len(moment.kept) >= _KEPT:
-                    moment.kept.popitem(last=False)
-                moment.kept[name] = view
+        view = moment.kept.get(name)  # without the lock: who finds it must not wait until another is made
+        if view is None:
+            with moment.making:
+                view = moment.kept.get(name) or self._keep(moment, name)
+        with suppress(KeyError):  # another thread may have let go of it meanwhile
             moment.kept.move_to_end(name)
-            return moment.kept[name]
+        return view
+
+    def _keep(self, moment: _Moment, name: str) -> View:
+        metric = self._cosine(moment.snapshot) if name == COSINE else self._shelf.load(name)
+        view = self._made(moment.snapshot, metric, name)
+        others = [known for known in moment.kept.copy() if known != moment.current]
+        for known in others[: max(0, len(moment.kept) + 1 - _KEPT)]:
+            del moment.kept[known]
+        moment.kept[name] = view
+        return view
 
     @staticmethod
     def _cosine(snapshot: Snapshot) -> Metric:

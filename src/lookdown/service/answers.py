@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from shapely.geometry import mapping
 
+from lookdown.errors import GalleryError
 from lookdown.gallery import Gallery, Hit, Results
 from lookdown.gallery.columns import Rows
 from lookdown.gallery.outputs.places import place
@@ -78,7 +79,6 @@ def stats(gallery: Gallery, settings: Settings) -> dict[str, Any]:
     counts = np.bincount(columns.labels.codes[columns.labels.codes >= 0], minlength=len(columns.labels.values))
     times = columns.times[~np.isnat(columns.times)]
     placed = columns.bounds[np.isfinite(columns.bounds).all(axis=1)]
-    used = next(one for one in gallery.metrics() if one.name == current)
     bounds = [*placed[:, :2].min(axis=0), *placed[:, 2:].max(axis=0)] if len(placed) else None
     return {
         "name": gallery.path.resolve().name,
@@ -93,7 +93,7 @@ def stats(gallery: Gallery, settings: Settings) -> dict[str, Any]:
         "bounds": None if bounds is None else [float(edge) for edge in bounds],
         "with_place": len(placed),
         "sensors": [text(sensor) for sensor in columns.sensors.values],
-        "metric": {"name": used.name, "about": used.about, "calibrated": used.calibrated},
+        "metric": _in_use(gallery, current),
         "can_embed": gallery.embedder is not None,
         "access": settings.access,
         "limits": {"upload_bytes": settings.upload_bytes, "pixels": settings.pixels, "hits": settings.hits},
@@ -108,6 +108,15 @@ def spread(rows: int, offset: int, limit: int) -> Sequence[int]:
     while np.gcd(step, max(rows, 1)) != 1:
         step += 1
     return [(place * step) % rows for place in range(offset, min(rows, offset + limit))]
+
+
+def _in_use(gallery: Gallery, name: str) -> dict[str, Any]:
+    """Return what is known of a metric; another process may have dropped it since this one has looked."""
+    try:
+        used = gallery.about_metric(name)
+    except GalleryError:
+        return {"name": name, "about": "", "calibrated": False}
+    return {"name": used.name, "about": used.about, "calibrated": used.calibrated}
 
 
 def _hit(hit: Hit, row: dict[str, Any]) -> dict[str, Any]:

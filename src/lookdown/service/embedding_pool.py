@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -60,11 +61,13 @@ class EmbeddingPool:
             raise too_busy("too many images are waiting for the network", 1) from None
         return await in_time(brought.answer, self._patience)
 
-    def stop(self) -> None:
-        """Finish what was brought, and end the thread."""
+    def stop(self, seconds: float) -> None:
+        """Finish what was brought, and end the thread, if both can be done in this time."""
+        deadline = time.monotonic() + seconds
         if self._thread.is_alive():
-            self._queue.put(None)
-            self._thread.join()
+            with suppress(queue.Full):
+                self._queue.put(None, timeout=seconds)
+            self._thread.join(max(0.0, deadline - time.monotonic()))
 
     def _work(self) -> None:
         ended = False
@@ -92,9 +95,9 @@ class EmbeddingPool:
         return gathered, False
 
     def _answer(self, gathered: list[_Brought]) -> None:
-        squares = np.concatenate([brought.squares for brought in gathered])
-        self._observe(len(squares))
         try:
+            squares = np.concatenate([brought.squares for brought in gathered])
+            self._observe(len(squares))
             embeddings = self._embed(squares)
         except Exception as error:  # each of those who wait is told
             for brought in gathered:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hmac
 import logging
+import math
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lookdown.service.limits import RateLimit, too_busy
 from lookdown.service.problems import Problem, response_of
 from lookdown.service.settings import Settings, is_loopback
 
@@ -33,6 +35,7 @@ class Guard:
         self._names = {*_OURS, settings.host.lower(), *map(str.lower, settings.hosts)}
         self._any_address = not is_loopback(settings.host)
         self._headers = security_headers(settings)
+        self._rate = RateLimit(settings.requests_a_second, settings.burst)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
         if scope["type"] != "http":
@@ -41,27 +44,37 @@ class Guard:
             return
         # Routes see the path as it was sent, so that a slash within an id is told from one between parts.
         scope["path"] = scope.get("raw_path", scope["path"].encode()).split(b"?")[0].decode("latin-1")
-        begun = False
+        status, changes = 0, False
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal begun
+            nonlocal status
             if message["type"] == "http.response.start":
-                begun = True
+                status = message["status"]
                 headers = MutableHeaders(scope=message)
                 for name, value in self._headers.items():
                     headers.setdefault(name, value)
             await send(message)
 
         try:
+            self._hold_back(scope)
             self._check(scope)
+            changes = scope["method"] not in _SAFE and scope["path"] != "/v1/search"
             await self.app(scope, receive, send_with_headers)
         except Problem as problem:
             await response_of(problem)(scope, receive, send_with_headers)
         except Exception:
-            _LOG.exception("a request failed: %s %s", scope["method"], scope["path"][:200])
-            if begun:
+            _LOG.exception("a request failed: %s %s", scope["method"], _shown(scope["path"]))
+            if status:
                 raise
             await response_of(_OWN_FAULT)(scope, receive, send_with_headers)
+        finally:
+            if changes:
+                _LOG.info("%s %s from %s: %s", scope["method"], _shown(scope["path"]), _client(scope), status)
+
+    def _hold_back(self, scope: Scope) -> None:
+        """Refuse who asks too fast, before the token is looked at, so that nobody can try many."""
+        if scope["path"] != "/healthz" and (wait := self._rate.wait(_client(scope))):
+            raise too_busy("you ask faster than this service answers", math.ceil(wait))
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
@@ -136,6 +149,15 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _client(scope: Scope) -> str:
+    return str((scope.get("client") or ("", 0))[0])
+
+
+def _shown(path: str) -> str:
+    """Return a path as a log can hold it: short, and on one line."""
+    return path[:200].encode("unicode_escape").decode()
 
 
 def _is_free(path: str) -> bool:

@@ -18,7 +18,7 @@ from lookdown.gallery import Learnt
 from lookdown.service.limits import too_busy
 from lookdown.service.problems import Problem, body_of, of_error, without_paths
 
-__all__ = ["Job", "Jobs", "Kind", "Status"]
+__all__ = ["Job", "Jobs", "Kind", "Status", "Told", "Work"]
 
 Kind = Literal["adapt", "teach", "calibrate"]
 Status = Literal["waiting", "running", "done", "failed"]

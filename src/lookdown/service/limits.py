@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -46,24 +45,33 @@ class Limits:
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app, self.settings = app, settings
-        self._rate = RateLimit(settings.requests_a_second, settings.burst)
         self._at_work = 0
+        self._bytes_at_work = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
         if scope["type"] != "http" or scope["path"] == "/healthz":
             await self.app(scope, receive, send)
             return
-        client = scope.get("client") or ("", 0)
-        if wait := self._rate.wait(client[0]):
-            raise too_busy("you ask faster than this service answers", math.ceil(wait))
         if self._at_work >= self.settings.in_flight:
             raise too_busy("too many requests are at work", 1)
         limit = self._bytes(scope)
+        arrived = 0
+
+        def take(more: int) -> None:
+            nonlocal arrived
+            arrived += more
+            self._bytes_at_work += more
+            if arrived > limit:
+                raise _too_large(limit)
+            if self._bytes_at_work > self.settings.bytes_at_work:
+                raise too_busy("too many bytes are at work", 1)
+
         self._at_work += 1
         try:
-            await self.app(scope, _bounded(receive, limit, self.settings.body_seconds), send)
+            await self.app(scope, _bounded(receive, take, self.settings.body_seconds), send)
         finally:
             self._at_work -= 1
+            self._bytes_at_work -= arrived
 
     def _bytes(self, scope: Scope) -> int:
         headers = Headers(scope=scope)
@@ -84,14 +92,13 @@ def _too_large(limit: int) -> Problem:
     return Problem(413, "too-large", f"a request may have {limit:,} bytes; send a smaller image, cut it to the object")
 
 
-def _bounded(receive: Receive, limit: int, seconds: float) -> Receive:
-    """Count what arrives while it arrives, and refuse it as soon as it is too much or takes too long."""
-    seen = 0
+def _bounded(receive: Receive, take: Callable[[int], None], seconds: float) -> Receive:
+    """Count what arrives while it arrives: `take` refuses it as soon as it is too much, and so does the clock."""
     whole = False
     deadline = asyncio.get_running_loop().time() + seconds
 
     async def counted() -> Message:
-        nonlocal seen, whole
+        nonlocal whole
         if whole:
             return await receive()  # for the client to go away: that may take any time
         try:
@@ -100,10 +107,8 @@ def _bounded(receive: Receive, limit: int, seconds: float) -> Receive:
         except TimeoutError:
             raise Problem(408, "slow", f"the request did not arrive within {seconds:g} s; send it again") from None
         if message["type"] == "http.request":
-            seen += len(message.get("body", b""))
             whole = not message.get("more_body", False)
-            if seen > limit:
-                raise _too_large(limit)
+            take(len(message.get("body", b"")))
         return message
 
     return counted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import socket
 import sys
@@ -14,6 +15,7 @@ import uvicorn
 from lookdown.errors import InputError
 from lookdown.gallery import Gallery
 from lookdown.service.app import create_app
+from lookdown.service.header_deadline import with_header_deadline
 from lookdown.service.settings import Settings
 
 __all__ = ["address", "listen", "serve"]
@@ -21,6 +23,8 @@ __all__ = ["address", "listen", "serve"]
 
 def serve(gallery: Gallery, settings: Settings, announce: Callable[[str], None]) -> None:
     """Serve until a signal comes, which lets running requests end; `announce` is told the address once it answers."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("lookdown.service").setLevel(logging.INFO)  # who has changed what
     listening = listen(settings)
     server = _Server(_config(gallery, settings), lambda: announce(address(settings, listening)))
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -70,10 +74,21 @@ def _config(gallery: Gallery, settings: Settings) -> uvicorn.Config:
         log_level="warning",
         server_header=False,
         proxy_headers=False,  # who asks is who is connected: a header could name anybody
-        limit_concurrency=settings.connections,
+        http=with_header_deadline(settings.header_seconds),
+        limit_concurrency=min(settings.connections, max(1, _open_files() // 2)),
         timeout_keep_alive=15,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )
+
+
+def _open_files() -> int:
+    """Return how many files and connections the system lets this process have open."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return sys.maxsize
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
 
 def _end(number: int, frame: FrameType | None) -> Any:

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 Id = Annotated[str, Field(min_length=1, max_length=2_000)]
-Ids = Annotated[list[Id], Field(max_length=1_000)]
+Ids = Annotated[list[Id], Field(max_length=500)]
 Label = Annotated[str, Field(min_length=1, max_length=200)]
 Number = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]  # its square still fits a float32
 Vector = Annotated[list[Number], Field(min_length=1, max_length=16_384)]
@@ -220,7 +220,7 @@ class SearchAnswer(BaseModel):
 
     query: Query
     hits: list[Hit]
-    accepted: int = Field(description="hits in all, before they were cut to what one answer holds")
+    accepted: int = Field(description="hits in all; where they were cut, windows farther down are not merged")
     truncated: bool
     rows_searched: int
     metric: str
@@ -237,6 +237,7 @@ class Rate(BaseModel):
 
     rate: float
     threshold: Estimate
+    attained: Estimate = Field(description="the rate at that threshold, which stops at the highest calibrated score")
 
 
 class Distributions(BaseModel):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -13,12 +15,12 @@ import numpy as np
 from fastapi import Depends, Request
 from numpy.typing import NDArray
 
-from lookdown.errors import GalleryError, LookdownError
-from lookdown.gallery import Gallery
+from lookdown.errors import GalleryBusyError, GalleryError, LookdownError
+from lookdown.gallery import Gallery, Learnt
 from lookdown.service.embedding_map import Plane
 from lookdown.service.embedding_pool import EmbeddingPool
 from lookdown.service.instruments import Instruments
-from lookdown.service.jobs import Jobs
+from lookdown.service.jobs import Job, Jobs, Kind, Told, Work
 from lookdown.service.problems import Problem, unknown
 from lookdown.service.settings import Access, Settings
 from lookdown.service.thresholds import describe
@@ -42,6 +44,7 @@ class Served:
         self.instruments.chips.set_function(lambda: len(gallery))
         self._thresholds: dict[tuple[str, int], dict[str, Any]] = {}
         self._plane: Plane | None = None
+        self._writer = threading.Lock()  # the gallery has one at a time, and does not wait for it
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -55,6 +58,7 @@ class Served:
         )
         self.reading = Workers("chips", threads=2, waiting=limits.in_flight, seconds=limits.answer_seconds)
         self.writing = Workers("changes", threads=1, waiting=limits.waiting, seconds=limits.answer_seconds)
+        self.looking = Workers("looks", threads=1, waiting=0, seconds=limits.answer_seconds)
         self.jobs = Jobs(self.gallery.path, waiting=limits.jobs_waiting, kept=limits.jobs_kept)
         self.embedding = await asyncio.to_thread(self._pool)
         await asyncio.to_thread(self._warm)
@@ -63,10 +67,10 @@ class Served:
             yield
         finally:
             looking.cancel()
-            for part in (self.decoding, self.searching, self.reading, self.writing, self.embedding):
-                if part is not None:
-                    await asyncio.to_thread(part.stop)
-            await asyncio.to_thread(self.jobs.stop, float(limits.shutdown_seconds))
+            deadline = time.monotonic() + limits.shutdown_seconds
+            threads = (self.decoding, self.searching, self.reading, self.writing, self.looking)
+            parts = [part for part in (*threads, self.embedding, self.jobs) if part is not None]
+            await asyncio.gather(*(asyncio.to_thread(_stop, part, deadline) for part in parts))
 
     async def read_image(self, content: bytes, *, turned: bool) -> Upload:
         """Read an image that a client has sent."""
@@ -85,8 +89,26 @@ class Served:
         return await self.embedding.embed(upload.squares)
 
     async def change(self, work: Callable[[], T]) -> T:
-        """Write to the gallery, one change after the other."""
-        return await self.writing.run(work)
+        """Write to the gallery, one change after the other; while a job writes, which may take long, none."""
+
+        def alone() -> T:
+            if not self._writer.acquire(blocking=False):
+                raise GalleryBusyError("a job is writing to the gallery; wait until it is done, then do it again")
+            try:
+                return work()
+            finally:
+                self._writer.release()
+
+        return await self.writing.run(alone)
+
+    def start(self, kind: Kind, work: Work) -> Job:
+        """Put a job into the line; it waits for a change that is being written."""
+
+        def alone(share: Told) -> Learnt:
+            with self._writer:
+                return work(share)
+
+        return self.jobs.start(kind, alone)
 
     def check_chips(self, names: list[str]) -> None:
         """Refuse ids that are not there: what a client calls a chip is never taken for a file."""
@@ -95,17 +117,24 @@ class Served:
 
     def check_metric(self, name: str) -> None:
         """Refuse a metric that is not on the shelf; one that was dropped may still be in memory."""
-        if name != "cosine" and name not in [metric.name for metric in self.gallery.metrics()]:
+        if name != "cosine":
+            self.check_shelved(name)
+
+    def check_shelved(self, name: str) -> None:
+        """Refuse a metric that is not on the shelf, the cosine too, which every gallery has without one."""
+        if name not in self.gallery.metric_names():
             raise unknown("metric", name)
 
     def thresholds(self, name: str) -> dict[str, Any]:
         """Return what scores of a metric are worth; worked out once for each."""
         key = name, len(self.gallery)
-        if key not in self._thresholds:
+        told = self._thresholds.get(key)
+        if told is None:
+            told = describe(self.gallery.read_metric(name), name, key[1])
             if len(self._thresholds) >= _REMEMBERED:
                 self._thresholds.clear()
-            self._thresholds[key] = describe(self.gallery.read_metric(name), name, len(self.gallery))
-        return self._thresholds[key]
+            self._thresholds[key] = told
+        return told
 
     def plane(self) -> Plane:
         """Return the plane that chips are shown in; laid once for each version of the table."""
@@ -142,9 +171,15 @@ class Served:
         while True:
             await asyncio.sleep(self.settings.refresh_seconds)
             try:
-                await asyncio.to_thread(self.gallery.refresh)
+                await asyncio.wrap_future(self.looking.begin(self.gallery.refresh))
             except LookdownError as error:
                 _LOG.warning("the gallery cannot be looked at: %s", error)
+            except Exception:  # whatever it was may be over at the next look
+                _LOG.exception("the gallery cannot be looked at")
+
+
+def _stop(part: Workers | EmbeddingPool | Jobs, deadline: float) -> None:
+    part.stop(max(0.0, deadline - time.monotonic()))
 
 
 def _served(request: Request) -> Served:

@@ -16,6 +16,7 @@ Access = Literal["read", "learn", "write"]  # search; also label and adapt; also
 
 _ORDER = ("read", "learn", "write")
 _SHORTEST_TOKEN = 16  # characters: what cannot be guessed over a network
+_NAME = re.compile(r"[\w.-]+")
 _TILES = re.compile(r"https?://[\w.:-]+/[^\s;,'\"<>]*")
 
 
@@ -44,12 +45,14 @@ class Settings:
     jobs_waiting: int = 4
     jobs_kept: int = 100  # of which the outcome can still be asked for
     in_flight: int = 256  # requests at work
+    bytes_at_work: int = 256 << 20  # that these have sent
     connections: int = 1_024
     requests_a_second: float = 200.0  # of one client; 0 for no limit
     burst: int = 2_000  # that may come at once: a page of results is a thousand thumbnails
 
-    body_seconds: float = 30.0  # for a request to arrive
-    answer_seconds: float = 60.0  # for the work on it
+    header_seconds: float = 10.0  # for the header of a request to arrive, from its first byte or the connection on
+    body_seconds: float = 30.0  # for the rest of it
+    answer_seconds: float = 60.0  # for each step of the work on it, the wait in its line included
     refresh_seconds: float = 2.0  # between two looks at what others have changed
     shutdown_seconds: int = 15  # that a running request or job gets
 
@@ -58,8 +61,10 @@ class Settings:
             raise InputError(f"access is read, learn or write; got {self.access!r}")
         if not 0 <= self.port <= 65_535:
             raise InputError(f"a port is a number from 0 to 65535, got {self.port}")
-        if self.token is not None and not (self.token.isascii() and self.token.isprintable() and self.token.strip()):
+        if self.token is not None and not _is_plain(self.token):
             raise InputError("a token is plain text without spaces around it; letters and digits do")
+        if wrong := [name for name in self.hosts if not (_NAME.fullmatch(name) or _is_address(name))]:
+            raise InputError(f"{wrong[0]!r} is no name of a host; give it as in archive.example, without a port")
         if not is_loopback(self.host):
             if self.token is None:
                 raise InputError(
@@ -91,7 +96,16 @@ def is_loopback(host: str) -> bool:
     """Whether an address can be reached from this machine alone."""
     if host == "localhost":
         return True
+    return _is_address(host) and ip_address(host).is_loopback
+
+
+def _is_address(host: str) -> bool:
     try:
-        return ip_address(host).is_loopback
+        ip_address(host)
     except ValueError:
         return False
+    return True
+
+
+def _is_plain(token: str) -> bool:
+    return token.isascii() and token.isprintable() and token == token.strip() != ""

@@ -18,6 +18,7 @@ __all__ = ["describe"]
 Array = NDArray[np.float64]
 
 _RATES = 60
+_FIRST = 0.01  # the rate that the page begins with
 _CELLS = 80
 _TAIL = 1e-3  # share of pairs that a picture of the distributions may leave out on either side
 
@@ -41,10 +42,24 @@ def describe(metric: Metric, name: str, chips: int) -> dict[str, Any]:
         )
         return told
     lowest = min(0.5, 1 / max(chips, 2))
-    for rate in np.geomspace(0.5, lowest, _RATES) if lowest < 0.5 else [0.5]:
-        told["rates"].append({"rate": float(rate), "threshold": estimate_record(rates.threshold(float(rate)))})
+    for rate in _grid(lowest):
+        threshold = rates.threshold(rate)
+        told["rates"].append({
+            "rate": rate,
+            "threshold": estimate_record(threshold),
+            # Not the rate asked for where scores as rare as that were never met: a threshold stops at the highest.
+            "attained": estimate_record(rates.false_alarm_rate(float(threshold))),
+        })  # fmt: skip
     told["distributions"] = _distributions(metric)
     return told
+
+
+def _grid(lowest: float) -> list[float]:
+    """Return rates from one half down to the lowest."""
+    if lowest >= 0.5:
+        return [0.5]
+    rates = {*np.geomspace(0.5, lowest, _RATES).tolist(), *([_FIRST] if lowest < _FIRST else [])}
+    return sorted(rates, reverse=True)
 
 
 def _distributions(metric: Metric) -> dict[str, Any]:

@@ -15,17 +15,17 @@ from PIL import Image
 
 from lookdown.chips.imagery import GDAL_ERRORS, NO_SIDECARS
 from lookdown.chips.photographs import open_photograph, quietly
-from lookdown.chips.reading import Chip, letterbox, read_chip
+from lookdown.chips.reading import read_chip
 from lookdown.errors import ImageError
-from lookdown.gallery.examples import fitting
+from lookdown.gallery.examples import TIFF, fitting, squares
 from lookdown.gallery.thumbnails import thumbnail
 from lookdown.service.problems import Problem
 
 __all__ = ["Upload", "kind_of", "read_upload"]
 
-_TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _SCANS = 64  # of a progressive JPEG: each goes over all pixels, and an honest one has about ten
 _TURNS = 4
+_DEEP = {"I;16": 2, "I;16L": 2, "I;16B": 2, "I;16N": 2, "I": 4, "F": 4}  # bytes of a pixel by the mode; else 1 a band
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def read_upload(content: bytes, *, pixels: int, bands: int, size: int, turned: b
         except ImageError as error:
             told = str(error).replace(str(file), "the image").replace(file.name, "the image")
             raise ImageError(told) from None
-    return Upload(_squares(chip, size, _TURNS if turned else 1), thumbnail(chip))
+    return Upload(squares(chip, size, _TURNS if turned else 1), thumbnail(chip))
 
 
 def kind_of(content: bytes) -> str:
@@ -57,7 +57,7 @@ def kind_of(content: bytes) -> str:
         return "jpeg"
     if content[:8] == b"\x89PNG\r\n\x1a\n":
         return "png"
-    if content[:4] in _TIFF:
+    if content[:4] in TIFF:
         return "tif"
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "webp"
@@ -71,17 +71,18 @@ def _refuse_large(found: int, pixels: int) -> None:
         raise Problem(
             413,
             "too-large",
-            f"an image may have {pixels / 1e6:.3g} megapixels; cut it to the object, or make it smaller",
+            f"an image may have {pixels / 1e6:.3g} megapixels, fewer where it has many bands or more than 8 bits; cut "
+            "it to the object, or make it smaller",
         )
 
 
 def _photograph(content: bytes, file: Path) -> int:
-    """Return the pixels that a JPEG or PNG says it has; only its header is read."""
+    """Return the pixels that a JPEG or PNG says it has, or the bytes of deep ones; only its header is read."""
     if content[:2] == b"\xff\xd8" and content.count(b"\xff\xda") > _SCANS:
         raise ImageError("the image is stored in too many scans; save it as a plain JPEG")
     try:
         with open_photograph(file) as image:
-            return image.width * image.height
+            return image.width * image.height * _DEEP.get(image.mode, 1)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         return 1 << 62
     except Exception as error:  # decoders meet broken files with a dozen kinds of error
@@ -104,13 +105,19 @@ def _webp(content: bytes, file: Path) -> int:
 
 
 def _tiff(content: bytes, file: Path) -> int:
-    """Return the numbers that a TIFF holds, or one of its blocks, which is decoded as a whole."""
+    """Return the bytes of the numbers that a TIFF holds, or of one of its blocks, which is decoded as a whole."""
     try:
         with quietly(), rasterio.Env(**NO_SIDECARS), rasterio.open(file, driver="GTiff") as image:
             block = max(rows * columns for rows, columns in image.block_shapes)
-            return int(max(image.width * image.height, block) * image.count)
+            widest = max(_itemsize(dtype) for dtype in image.dtypes)
+            return int(max(image.width * image.height, block) * image.count * widest)
     except GDAL_ERRORS as error:
         raise ImageError("the image is damaged or truncated; send it again") from error
+
+
+def _itemsize(dtype: str) -> int:
+    """Return the bytes of a number; GDAL knows kinds that numpy does not, and none is wider than this."""
+    return np.dtype(dtype).itemsize if dtype in np.sctypeDict else 16
 
 
 _MEASURES: dict[str, Callable[[bytes, Path], int]] = {
@@ -119,8 +126,3 @@ _MEASURES: dict[str, Callable[[bytes, Path], int]] = {
     "webp": _webp,
     "tif": _tiff,
 }
-
-
-def _squares(chip: Chip, size: int, turns: int) -> NDArray[np.uint8]:
-    square = letterbox(chip, size).transpose(2, 0, 1)
-    return np.stack([np.rot90(square, turn, (1, 2)) for turn in range(turns)])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import threading
+import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from lookdown.service.limits import too_busy
 from lookdown.service.problems import Problem
@@ -17,27 +20,61 @@ T = TypeVar("T")
 
 
 class Workers:
-    """A pool of threads; a piece of work beyond those that may wait is refused."""
+    """A pool of threads; a piece of work beyond those that may wait is refused.
+
+    They are daemons, which those of the standard library are not: an image that is decoded for ever would keep the
+    process from ending.
+    """
 
     def __init__(self, name: str, *, threads: int, waiting: int, seconds: float) -> None:
         self.name, self._most, self._seconds = name, threads + waiting, seconds
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix=f"lookdown-{name}")
         self._counting = threading.Lock()
         self._pending = 0
+        self._queue: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"lookdown-{name}_{number}", daemon=True)
+            for number in range(threads)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do a piece of work in one of the threads."""
+        return await in_time(self.begin(work), self._seconds)
+
+    def begin(self, work: Callable[[], T]) -> Future[T]:
+        """Put a piece of work into the line."""
         with self._counting:
             if self._pending >= self._most:
                 raise too_busy(f"too many are waiting for {self.name}", 1)
             self._pending += 1
-        future = self._executor.submit(work)
+        future: Future[T] = Future()
         future.add_done_callback(self._done)
-        return await in_time(future, self._seconds)
+        self._queue.put((future, work))
+        return future
 
-    def stop(self) -> None:
-        """Let running work end, and drop what waits."""
-        self._executor.shutdown(wait=True, cancel_futures=True)
+    def stop(self, seconds: float) -> None:
+        """Drop what waits, and give what runs some time to end."""
+        deadline = time.monotonic() + seconds
+        with suppress(queue.Empty):
+            while True:
+                if (item := self._queue.get_nowait()) is not None:
+                    item[0].cancel()
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _work(self) -> None:
+        while (item := self._queue.get()) is not None:
+            future, work = item
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(work())
+            except BaseException as error:  # whoever waits is told, be it a panic of a library
+                future.set_exception(error)
+            del item, future, work  # or they would be held until the next piece comes
 
     def _done(self, future: Future[T]) -> None:
         with self._counting:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,13 @@ def opened(results: Results, folder: Path) -> Any:
     file = folder / "hits.geojson"
     file.write_text(to_geojson(results), encoding="utf-8")
     return geopandas.read_file(file, engine="pyogrio")
+
+
+def test_a_layer_that_was_cut_says_so() -> None:
+    cut = json.loads(to_geojson(replace(found(hit()), beyond=7)))
+    assert (cut["accepted"], cut["truncated"]) == (8, True)
+    whole = json.loads(to_geojson(found(hit())))
+    assert (whole["accepted"], whole["truncated"]) == (1, False)
 
 
 def test_gdal_reads_places_and_figures(tmp_path: Path) -> None:

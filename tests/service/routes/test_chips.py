@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from tests.service.galleries import CHIPS, KINDS, client_of, encoded, pixels
 
 from lookdown import Gallery
+from lookdown.gallery.thumbnails import thumbnail
 
 
 def address(name: str) -> str:
@@ -63,12 +64,25 @@ def test_a_picture_is_drawn_anew_and_known_again(reader: TestClient, made: Path)
     name = Gallery.open(made).snapshot.ids.to_pylist()[1]
     found = reader.get(f"{address(name)}/thumbnail")
     assert found.headers["content-type"] == "image/jpeg"
-    assert found.headers["cache-control"].startswith("private")
+    assert found.headers["cache-control"] == "private, no-cache"
     with Image.open(io.BytesIO(found.content)) as image:
         assert (image.format, image.size) == ("JPEG", (32, 32))
     again = reader.get(f"{address(name)}/thumbnail", headers={"if-none-match": found.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
     assert reader.get("/v1/chips/none/thumbnail").status_code == 404
+
+
+def test_another_gallery_at_the_same_address_shows_its_own_pictures(tmp_path: Path) -> None:
+    tags: list[str] = []
+    for seed in (0, 1):
+        gallery = Gallery.create(tmp_path / str(seed), dimension=2)
+        gallery.add_embeddings([{"id": "a", "thumbnail": thumbnail(pixels(seed, seed))}], [[1, 0]])
+        with client_of(gallery) as client:
+            before = {"if-none-match": tags[0]} if tags else {}
+            answer = client.get("/v1/chips/a/thumbnail", headers=before)
+            assert answer.status_code == 200
+            tags.append(answer.headers["etag"])
+    assert tags[0] != tags[1]
 
 
 def test_a_chip_without_a_picture_says_so(tmp_path: Path) -> None:

@@ -49,6 +49,26 @@ def test_labels_are_given_and_taken_back(writer: TestClient, gallery: Gallery) -
     assert writer.put("/v1/labels", json={}).json() == {"changed": 0, "before": {}}
 
 
+def test_what_another_process_said_meanwhile_is_what_undoing_puts_back(gallery: Gallery) -> None:
+    name = gallery.snapshot.ids.to_pylist()[0]
+    with client_of(gallery, refresh_seconds=60) as client:
+        assert Gallery.open(gallery.path).label([name], ["barge"])[name] == ("tanker", False, False)
+        answer = client.put("/v1/labels", json={"labels": {name: "lighter"}}).json()
+    assert answer["before"] == {name: {"label": "barge", "background": False, "marked": True}}
+
+
+def test_a_calibration_is_of_the_metric_that_was_in_use_when_it_was_asked_for(gallery: Gallery) -> None:
+    gallery.adapt(clusters=5, labels="all", use=False)
+    with client_of(gallery) as client:
+        served = client.app.state.served  # type: ignore[attr-defined]
+        with served._writer:
+            started = client.post("/v1/calibrate", json={})
+            gallery.use("2-adapted")
+        job = finished(client, started)
+    assert job["status"] == "done", job
+    assert gallery.about_metric(job["result"]["metric"]).base == "1-trained"
+
+
 @pytest.mark.parametrize(
     ("told", "status"),
     [

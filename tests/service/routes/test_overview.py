@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from starlette.testclient import TestClient
 from tests.service.galleries import CHIPS, client_of
 
@@ -13,6 +14,8 @@ from lookdown import Gallery
 
 def test_the_service_says_that_it_is_up(reader: TestClient) -> None:
     assert reader.get("/healthz").json() == {"status": "ok"}
+    for path in ("/", "/healthz"):
+        assert reader.head(path).status_code == 200
 
 
 def test_stats_count_what_is_there(reader: TestClient, made: Path) -> None:
@@ -43,6 +46,20 @@ def test_the_map_is_the_plane_of_most_variance(reader: TestClient, made: Path) -
     assert len(reader.get("/v1/embedding-map", params={"limit": 7}).json()["points"]) == 7
     assert reader.get("/v1/embedding-map", params={"ids": ["none"]}).status_code == 404
     assert reader.get("/v1/embedding-map", params={"limit": 5001}).status_code == 422
+
+
+def test_what_metrics_were_taught_by_is_not_read_to_check_a_name(
+    gallery: Gallery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never() -> None:
+        raise AssertionError("every note was read")
+
+    monkeypatch.setattr(gallery, "metrics", never)
+    with client_of(gallery) as client:
+        assert client.get("/v1/stats").status_code == 200
+        assert client.get("/v1/thresholds", params={"metric": "1-trained"}).status_code == 200
+        assert client.get("/v1/thresholds", params={"metric": "9-none"}).status_code == 404
+        assert client.delete("/v1/metrics/9-none").status_code == 404
 
 
 def test_counters_go_by_the_route_and_not_by_the_path(gallery: Gallery) -> None:

@@ -99,6 +99,11 @@ def test_a_rate_accepts_what_the_gallery_accepts_and_a_long_answer_is_cut(made: 
     assert found["threshold"]["value"] == pytest.approx(float(wanted.threshold or 0))
     assert found["expected_false_hits"]["value"] == pytest.approx(float(wanted.expected_false_hits or 0))
     assert len(lines.text.strip().splitlines()) == 1 + len(wanted)
+    assert lines.headers["x-lookdown-accepted"] == str(len(wanted))
+    assert lines.headers["x-lookdown-truncated"] == "false"
+    with client_of(gallery, exported_hits=5) as client:
+        cut = client.post("/v1/search", json={"chip": name, "false_alarm_rate": 0.3}, headers={"accept": "text/csv"})
+    assert (cut.headers["x-lookdown-accepted"], cut.headers["x-lookdown-truncated"]) == (str(len(wanted)), "true")
 
 
 def test_hits_are_also_a_map_layer_and_a_table(reader: TestClient, made: Path) -> None:

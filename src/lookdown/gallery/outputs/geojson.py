@@ -27,6 +27,8 @@ def to_geojson(results: Results) -> str:
         "type": "FeatureCollection",
         "without_place": len(results) - len(features),
         **search_record(results),
+        "accepted": len(results) + results.beyond,
+        "truncated": results.beyond > 0,
         "features": features,
     }
     return json.dumps(layer, ensure_ascii=False, allow_nan=False)

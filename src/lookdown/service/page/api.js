@@ -3,12 +3,14 @@
 import { sentence } from "./wording.js";
 
 const TOKEN = "lookdown-token";
+const LONGEST = 4000; // characters of an address: servers and proxies between refuse long ones
 
 /** An answer that is not a success; the message is the server's sentence on what to do next. */
 export class Refused extends Error {
   constructor(status, problem, retryAfter) {
     super(sentence(problem.detail || problem.title || `the server answered ${status}`));
     this.status = status;
+    this.type = problem.type;
     this.retryAfter = retryAfter;
   }
 }
@@ -69,15 +71,13 @@ export function createApi({ waitForServer, askForToken }) {
     thresholds: (metric) => read(`/v1/thresholds?metric=${encodeURIComponent(metric)}`),
     chips: (limit, offset) => read(`/v1/chips?limit=${limit}&offset=${offset}`),
     picture: async (path, signal) => (await call(path, { accept: "image/*", signal })).blob(),
-    embeddingMap: (limit, ids) => {
-      const asked = new URLSearchParams([["limit", limit], ...ids.map((id) => ["ids", id])]);
-      return read(`/v1/embedding-map?${asked}`);
+    embeddingMap: async (limit, ids) => {
+      const answers = await Promise.all(blocks(limit, ids).map((asked) => read(`/v1/embedding-map?${asked}`)));
+      return { points: answers.flatMap(({ points }) => points) };
     },
     search: (request, { image, signal } = {}) => read("/v1/search", searchCall(request, image, { signal })),
-    searchAs: async (accept, request, image) =>
-      (await call("/v1/search", searchCall(request, image, { accept }))).blob(),
+    searchAs: (accept, request) => call("/v1/search", searchCall(request, null, { accept })),
     setLabels: (labels, background, marked = true) => change("PUT", "/v1/labels", { labels, background, marked }),
-    metrics: () => read("/v1/metrics"),
     useMetric: (name) => change("PUT", "/v1/metrics/current", { name }),
     dropMetric: (name) => call(`/v1/metrics/${encodeURIComponent(name)}`, { method: "DELETE" }),
     adapt: (clusters) => change("POST", "/v1/adapt", { clusters, method: "auto", labels: "marked" }),
@@ -85,6 +85,17 @@ export function createApi({ waitForServer, askForToken }) {
     calibrate: () => change("POST", "/v1/calibrate", {}),
     job: (id) => read(`/v1/jobs/${encodeURIComponent(id)}`),
   };
+}
+
+// The ids as parts of addresses, as many in each as it may be long.
+function blocks(limit, ids) {
+  const all = [`limit=${limit}`];
+  for (const id of ids) {
+    const part = `&ids=${encodeURIComponent(id)}`;
+    if (all.at(-1).length + part.length > LONGEST) all.push(`limit=${limit}`);
+    all.push(all.pop() + part);
+  }
+  return all;
 }
 
 function searchCall(request, image, options) {

@@ -4,6 +4,7 @@ import { byId, element } from "./dom.js";
 import { explain } from "./status.js";
 import { nameOf } from "./results.js";
 
+const LABEL = "The gallery's embeddings in two dimensions, the hits in colour: n and p go from hit to hit, Enter chooses one";
 const SAMPLE = 2000;
 const MOST_HITS = 150; // placed at a time
 const REACH = 14; // pixels from the pointer
@@ -12,7 +13,7 @@ const EDGE = 10;
 /** Points are fetched when the panel is first opened; `onPoint`, `onSelect` and `onSearch` tell what was done. */
 export function createEmbeddingsMap(api, thumbnails, { onPoint, onSelect, onSearch }) {
   const panel = byId("embeddings");
-  const canvas = element("canvas", { tabindex: 0, role: "img", "aria-label": "The gallery's embeddings in two dimensions, the hits in colour" });
+  const canvas = element("canvas", { tabindex: 0, role: "application", "aria-label": LABEL });
   byId("plane").append(canvas);
   let points = [];
   let hits = new Map(); // id to hit
@@ -26,13 +27,14 @@ export function createEmbeddingsMap(api, thumbnails, { onPoint, onSelect, onSear
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 
   async function load() {
-    if (!panel.open) return draw();
     const mine = ++fetched;
+    if (!panel.open) return draw();
     const ids = [...hits.keys()].slice(0, MOST_HITS);
     try {
-      if (!points.length) points = (await api.embeddingMap(SAMPLE, [])).points;
+      const sample = points.length ? points : (await api.embeddingMap(SAMPLE, [])).points;
       const own = ids.length ? (await api.embeddingMap(1, ids)).points : [];
       if (mine !== fetched) return undefined;
+      points = sample;
       placed = new Map(own.filter(({ id }) => hits.has(id)).map((one) => [one.id, one]));
       extent = extentOf([...points, ...placed.values()]);
       draw();
@@ -94,10 +96,23 @@ export function createEmbeddingsMap(api, thumbnails, { onPoint, onSelect, onSear
   canvas.addEventListener("pointerleave", () => onPoint(null));
   canvas.addEventListener("click", (event) => {
     const one = nearest(event);
-    if (!one) return;
+    if (one) choose(one);
+  });
+  canvas.addEventListener("keydown", (event) => {
+    const all = placed.size ? [...placed.values()] : points; // from hit to hit, where there are some
+    if (event.ctrlKey || event.metaKey || event.altKey || !all.length) return;
+    const place = all.findIndex(({ id }) => id === pointed);
+    if (event.key === "n") onPoint(all[(place + 1) % all.length].id);
+    else if (event.key === "p") onPoint(all.at(Math.max(place, 0) - 1).id);
+    else if (event.key === "Enter" && place >= 0) choose(all[place]);
+    else return;
+    event.preventDefault();
+  });
+
+  function choose(one) {
     tell(one);
     if (hits.has(one.id)) onSelect(one.id);
-  });
+  }
 
   function tell(point) {
     const chip = hits.get(point.id) ?? { ...point, background: false, thumbnail: `/v1/chips/${encodeURIComponent(point.id)}/thumbnail` };
@@ -112,6 +127,11 @@ export function createEmbeddingsMap(api, thumbnails, { onPoint, onSelect, onSear
     show(found) {
       hits = new Map(found.map((hit) => [hit.id, { ...hit }]));
       placed = new Map();
+      load();
+    },
+    /** The gallery has changed, and with it the plane. */
+    renew() {
+      points = [];
       load();
     },
     accept(threshold) {

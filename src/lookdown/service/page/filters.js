@@ -6,10 +6,11 @@ import { count } from "./wording.js";
 const SIDES = ["west", "south", "east", "north"];
 const FLAGS = ["labelled", "background"];
 
-/** `onChange(where, told)` is called with the conditions in the words of the API, null where there is none. */
+/** `onChange()` is called when `where()`, the conditions in the words of the API, null where there is none, has changed. */
 export function createFilters({ onChange, onDraw }) {
   const form = byId("filters-form");
   const fields = form.elements;
+  let valid = { where: null, told: null }; // the last conditions that can be searched with
 
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("change", changed);
@@ -20,8 +21,13 @@ export function createFilters({ onChange, onDraw }) {
     const problem = wrong();
     byId("filters-problem").textContent = problem ?? "";
     if (problem) return;
-    byId("filters-told").textContent = told() ?? "no filter";
-    onChange(where(), told());
+    take();
+    onChange();
+  }
+
+  function take() {
+    valid = { where: where(), told: told() };
+    byId("filters-told").textContent = valid.told ?? "no filter";
   }
 
   const chosen = () => [...form.querySelectorAll("#labels input:checked")].map((box) => box.value);
@@ -63,8 +69,8 @@ export function createFilters({ onChange, onDraw }) {
   }
 
   return {
-    where,
-    told,
+    where: () => valid.where,
+    told: () => valid.told,
     setLabels(labels) {
       const kept = new Set(chosen());
       const names = Object.entries(labels).filter(([label]) => label !== "").sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
@@ -74,6 +80,7 @@ export function createFilters({ onChange, onDraw }) {
         return element("label", {}, box, element("span", { class: "name", text: label }), element("span", { class: "hint", text: count(n) }));
       }));
       if (!names.length) byId("labels").replaceChildren(element("p", { class: "hint", text: "No chip has a label yet." }));
+      if (!wrong()) take(); // a label may have gone
     },
     setArea(box) {
       SIDES.forEach((side, i) => { fields[side].value = box ? box[i].toFixed(4) : ""; });
@@ -89,7 +96,7 @@ export function createFilters({ onChange, onDraw }) {
       SIDES.forEach((side, i) => { fields[side].value = wanted.within ? String(wanted.within[i]) : ""; });
       for (const flag of FLAGS) fields[flag].value = wanted[flag] === undefined ? "" : String(wanted[flag]);
       byId("filters-problem").textContent = "";
-      byId("filters-told").textContent = told() ?? "no filter";
+      take();
     },
   };
 }

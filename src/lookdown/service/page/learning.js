@@ -1,6 +1,7 @@
 // Teaching the metric by marks, measuring its rates anew, and adapting it to the archive; each is kept or dropped.
 
 import { byId, element } from "./dom.js";
+import { Refused } from "./api.js";
 import { finished } from "./jobs.js";
 import { keepIt } from "./comparison.js";
 import { labelsOf, likelyKind, marksTold } from "./marks.js";
@@ -28,39 +29,45 @@ export function createLearning(api, thumbnails, { now, metric, steps, onMetric, 
 
   function update() {
     const { search, marks } = now();
-    const right = [...marks.values()].filter((mark) => mark.right).length;
+    const right = [...marks.values()].filter(({ how }) => how === "right").length;
     if (!typed) kind.value = likelyKind(marks, search?.asked.query);
     for (const field of [kind, byId("clusters")]) field.disabled = !allowed;
     for (const button of buttons) button.disabled = !allowed || busy;
     byId("teach").disabled ||= !right || !kind.value.trim();
     byId("learning-told").textContent = !allowed ? READ_ONLY
-      : !marks.size ? "Mark results right or wrong first."
+      : !marks.size ? "Mark results right, wrong or empty first."
         : !kind.value.trim() ? `${marksTold(marks)}. Say what the right ones are.`
-          : `${marksTold(marks)}. A wrong one keeps its own label if it has another, else it counts as background.`;
+          : `${marksTold(marks)}. Wrong ones keep another label, if any; empty ones are background.`;
   }
 
-  async function run(work) {
-    busy = true;
+  function hold(held) {
+    busy = held;
+    steps.hold(held);
     update();
+  }
+
+  // What can be repeated by itself is run by itself, so that a server that was busy at it need not begin again.
+  async function run(work) {
+    hold(true);
     try {
       await work();
     } catch (error) {
-      explain(error);
+      explain(error, error instanceof Refused ? () => run(work) : null);
     }
-    busy = false;
-    update();
+    hold(false);
   }
 
   async function teach() {
     const { marks } = now();
     const { labels, background } = labelsOf(marks, kind.value.trim());
     const { before } = await api.setLabels(labels, background);
-    steps.add(`Labelled ${counted(marks.size, "chip")}: ${marksTold(marks)}`, async () => {
+    const written = Object.keys(labels).length + background.length;
+    steps.add(`Labelled ${counted(written, "chip")} by ${marksTold(marks)}`, async () => {
       await restore(before);
       await onLabels();
     });
     await onLabels();
-    await tryMetric(await finished(api, api.teach, "Teaching the metric"), "Taught the metric");
+    await run(async () => tryMetric(await finished(api, api.teach, "Teaching the metric"), "Taught the metric"));
   }
 
   async function adapt() {
@@ -75,7 +82,7 @@ export function createLearning(api, thumbnails, { now, metric, steps, onMetric, 
 
   async function recalibrate() {
     const result = await finished(api, api.calibrate, "Measuring false-alarm rates");
-    if (result?.metric) await use(result.metric, "Recalibrated");
+    if (result?.metric) await run(() => use(result.metric, "Recalibrated"));
   }
 
   /** Compare a new metric with the one in use; keep it as a step, or drop it. */
@@ -86,8 +93,8 @@ export function createLearning(api, thumbnails, { now, metric, steps, onMetric, 
     }
     const { search } = now();
     const [before, after] = await Promise.all([metric(), result.metric].map((name) => hitsUnder(search, name)));
-    if (await keepIt({ before, after, thumbnails, ...result })) await use(result.metric, told);
-    else await api.dropMetric(result.metric);
+    const kept = await keepIt({ before, after, thumbnails, ...result });
+    await run(() => (kept ? use(result.metric, told) : api.dropMetric(result.metric)));
   }
 
   async function hitsUnder(search, name) {

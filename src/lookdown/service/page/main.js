@@ -9,25 +9,28 @@ import { createFootprintsMap } from "./footprints_map.js";
 import { createLearning } from "./learning.js";
 import { createMarks, marked, marksTold } from "./marks.js";
 import { createQuery } from "./query.js";
+import { isSame } from "./rates.js";
 import { createResults, nameOf } from "./results.js";
 import { createSearches } from "./searches.js";
 import { find, findMore, hasSeveral } from "./searching.js";
-import { askForToken, explain, hush, waitForServer } from "./status.js";
+import { askForToken, explain, hush, say, waitForServer } from "./status.js";
 import { createSteps } from "./steps.js";
 import { createThreshold } from "./threshold.js";
 import { createThumbnails } from "./thumbnails.js";
 import { count, counted, sentence } from "./wording.js";
 
 const CHIPS = 48; // to click on before any search, at a time
+const PAUSE = 600; // milliseconds without a change until it is said aloud
 
 const api = createApi({ waitForServer, askForToken });
 const thumbnails = createThumbnails(api);
 const rates = new Map(); // name of a metric to what is known of its rates
 let stats = null;
 let search = null; // the current one: what `find` returned, with a number
-let marks = new Map(); // id to the hit and whether it is right
+let marks = new Map(); // id to the hit and how it is marked
 let searched = 0;
 let running = new AbortController(); // the search that is under way
+let speaking = 0; // the timer of what is to be said aloud
 let chips = []; // of the gallery, shown before any search
 
 const point = (id) => { for (const view of [results, map, plane]) view.point(id); };
@@ -38,7 +41,7 @@ const results = createResults(byId("grid"), thumbnails, { onMark: mark, onSearch
 const map = createFootprintsMap(byId("map"), byId("map-told"), { onPoint: point, onSelect: select, onArea: (box) => filters.setArea(box) });
 const plane = createEmbeddingsMap(api, thumbnails, { onPoint: point, onSelect: select, onSearch: searchForChip });
 const query = createQuery({ onQuery: (asked) => begin(asked, new Map()), limits: () => stats.limits, canEmbed: () => stats?.can_embed, thumbnails });
-const strip = createMarks(thumbnails, { onUnmark: (id) => mark(marks.get(id).hit, marks.get(id).right) });
+const strip = createMarks(thumbnails, { onUnmark: (id) => mark(marks.get(id).hit, marks.get(id).how) });
 const filters = createFilters({ onChange: filtered, onDraw: () => map.draw() });
 const threshold = createThreshold({ onMove: accept, onSettle: settle });
 const searches = createSearches({ small: query.small, onReturn: goTo });
@@ -56,7 +59,7 @@ byId("map-fit").addEventListener("click", () => map.fit());
 window.addEventListener("keydown", (event) => {
   if (event.key !== "z" || !(event.ctrlKey || event.metaKey) || event.shiftKey || takesText(event.target)) return;
   event.preventDefault();
-  steps.undo();
+  if (!document.querySelector("dialog[open]")) steps.undo();
 });
 
 function searchForChip(chip) {
@@ -66,7 +69,6 @@ function searchForChip(chip) {
 /** Search, show what was found, and make it a step that can be undone. */
 async function begin(asked, examples) {
   const signal = began();
-  const [before, marksBefore] = [search, marks];
   byId("found").classList.add("searching");
   try {
     const where = filters.where();
@@ -74,10 +76,12 @@ async function begin(asked, examples) {
     const thresholds = await thresholdsOf(found.metric);
     if (signal.aborted) return;
     hush();
-    if (asked !== before?.asked.query) learning.forget();
+    const [before, marksBefore] = [search, marks]; // as they are by now: some may have been marked meanwhile
+    const anew = asked !== before?.asked.query;
+    if (anew) learning.forget();
     searched += 1;
     search = { ...found, number: searched };
-    marks = new Map(examples);
+    if (anew) marks = new Map(examples); // else those that were not searched with stay too
     const more = examples.size ? `with ${marksTold(examples)}` : filters.told() ?? "";
     steps.add(`Searched for ${asked.told} ${more}`.trim(), () => goBack(before, marksBefore));
     searches.keep(search);
@@ -120,28 +124,39 @@ function accept() {
   if (!search) return;
   const cut = threshold.current()?.value ?? null;
   const accepted = results.accept(cut);
-  const counts = search.accepted !== null && search.rate === threshold.rate(); // more than the server hands out
+  const asked = isSettled();
+  const counts = asked && search.accepted !== null; // more than the server hands out
   const open = cut !== null && cut < search.knownDownTo && !counts;
   const all = counts ? search.accepted : accepted;
   for (const view of [map, plane]) view.accept(cut);
-  threshold.expect(all, search.rows, open);
+  threshold.expect(all, search.rows, open, asked ? search.expected : null);
   const most = all > accepted ? `, the best ${count(search.hits.length)} of them shown` : "";
   const told = cut === null ? counted(search.hits.length, "hit") : `${count(all)}${open ? " or more" : ""} accepted${most}`;
-  byId("found-told").textContent = `${told}, of ${counted(search.rows, "chip")} searched with ${search.metric}`;
+  tell(`${told}, of ${counted(search.rows, "chip")} searched with ${search.metric}`);
 }
 
-/** Ask the server where the rate may accept more than the hits at hand, or its score lies between two known ones. */
+/** Say what is shown; aloud with what to expect of it, once the slider has come to rest. */
+function tell(told) {
+  byId("found-told").textContent = told;
+  byId("found-told").title = told; // it may be cut short
+  clearTimeout(speaking);
+  speaking = setTimeout(() => { byId("spoken").textContent = `${sentence(told)} ${byId("expected").textContent}`; }, PAUSE);
+}
+
+const isSettled = () => search.rate !== null && isSame(search.rate, threshold.rate());
+
+/** Ask the server for all that the rate accepts, and how many of them to take for false. */
 async function settle() {
-  const now = threshold.current();
-  if (!search || !now || (now.exact && now.value >= search.knownDownTo)) return;
+  if (!search || !threshold.current() || isSettled()) return;
   const signal = began();
   try {
     const found = await findMore(api, search, threshold.rate(), signal);
+    const thresholds = await thresholdsOf(found.metric);
     if (signal.aborted) return;
     threshold.learn(found.rate, found.threshold);
     search = found;
     searches.keep(search);
-    show(await thresholdsOf(search.metric), { sameSearch: true });
+    show(thresholds, { sameSearch: true });
   } catch (error) {
     explain(error, settle);
   } finally {
@@ -163,11 +178,11 @@ function ended(signal) {
   byId("found").classList.remove("searching");
 }
 
-function mark(hit, right) {
+function mark(hit, how) {
   const before = marks;
-  marks = marked(marks, hit, right);
+  marks = marked(marks, hit, how);
   const name = nameOf(hit);
-  const told = marks.has(hit.id) ? `Marked ${name} ${right ? "right" : "wrong"}` : `Took the mark of ${name} away`;
+  const told = marks.has(hit.id) ? `Marked ${name} ${how}` : `Took the mark of ${name} away`;
   steps.add(told, () => { marks = before; showMarks(); });
   showMarks();
 }
@@ -197,31 +212,53 @@ async function goTo(other) {
 }
 
 async function goBack(other, theirMarks) {
-  running.abort();
-  const thresholds = other ? await thresholdsOf(other.metric) : null; // may fail, so first
-  search = other;
-  marks = new Map(theirMarks);
-  filters.set(other?.asked.where);
-  searches.show(other);
-  if (!other) return start();
-  show(thresholds);
-  return settle();
+  const signal = began();
+  try {
+    const thresholds = await thresholdsOf(other?.metric ?? stats.metric.name); // may fail, so first
+    signal.throwIfAborted(); // a newer search counts
+    search = other;
+    marks = new Map(theirMarks);
+    filters.set(other?.asked.where);
+    searches.show(other);
+    if (other) show(thresholds);
+    else await start(thresholds);
+  } finally {
+    ended(signal);
+  }
+  if (!signal.aborted) await settle();
 }
 
 async function metricChanged() {
   rates.clear();
   await refreshStats();
-  if (!search) return;
-  const found = await find(api, { ...search.asked, metric: null });
-  search = { ...found, number: search.number };
-  searches.keep(search);
-  show(await thresholdsOf(search.metric));
-  await settle();
+  if (byId("found").classList.contains("searching")) return; // what comes is under the metric in use
+  const signal = began();
+  const now = search;
+  try {
+    const found = now && await find(api, { ...now.asked, metric: null }, signal);
+    const thresholds = await thresholdsOf(found?.metric ?? stats.metric.name);
+    if (signal.aborted) return;
+    if (now) {
+      search = { ...found, number: now.number };
+      searches.keep(search);
+      show(thresholds);
+    } else {
+      threshold.show(thresholds, [], false);
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    ended(signal);
+  }
+  if (!signal.aborted) await settle();
 }
 
 async function save(kind) {
   try {
-    await download(api, search, threshold.current() ? threshold.rate() : null, kind);
+    const accepted = await download(api, search, threshold.current() ? threshold.rate() : null, kind);
+    if (accepted > stats.limits.hits) {
+      say(`The file holds the best ${count(stats.limits.hits)} of ${counted(accepted, "accepted hit")}: the server hands out no more. Be stricter, or filter, to have all.`);
+    }
   } catch (error) {
     explain(error, () => save(kind));
   }
@@ -234,15 +271,17 @@ async function refreshStats() {
   filters.setLabels(stats.labels);
   learning.setKinds(stats.labels);
   learning.allow(stats.access);
+  threshold.setLowest(stats.lowest_rate);
+  plane.renew();
 }
 
 /** Before any search: chips of the gallery to click on. */
-async function start() {
+async function start(thresholds) {
   search = null;
   query.show(null);
   map.show([], stats.bounds);
   plane.show([]);
-  threshold.show(await thresholdsOf(stats.metric.name), [], false);
+  threshold.show(thresholds, [], false);
   threshold.clear();
   byId("found-title").textContent = "Chips of this gallery";
   byId("notes").textContent = "";
@@ -260,7 +299,7 @@ async function showChips() {
   chips = [...chips, ...more];
   results.showChips(chips);
   if (!first && next) results.focusOn(next);
-  byId("found-told").textContent = total ? "Click one to find what looks like it." : "";
+  tell(total ? "Click one to find what looks like it." : "");
   byId("more").hidden = chips.length >= total;
   if (!total) showEmpty();
 }
@@ -276,10 +315,10 @@ function showEmpty() {
 async function open() {
   try {
     await refreshStats();
-    threshold.setLowest(stats.lowest_rate);
     if (stats.tile_url) map.useTiles(stats.tile_url);
     if (!stats.can_embed) query.refuseUploads();
-    await start();
+    const thresholds = await thresholdsOf(stats.metric.name);
+    if (!search) await start(thresholds);
   } catch (error) {
     explain(error, open);
   }

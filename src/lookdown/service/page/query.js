@@ -8,6 +8,7 @@ import { say } from "./status.js";
 
 /** `onQuery(query)` is called with what to search for; `limits()` and `canEmbed()` tell what the server takes. */
 export function createQuery({ onQuery, limits, canEmbed, thumbnails }) {
+  let offered = false; // an image is being asked about
   byId("choose").addEventListener("click", () => byId("file").click());
   byId("file").addEventListener("change", ({ target }) => {
     if (target.files[0]) offer(target.files[0]);
@@ -21,6 +22,16 @@ export function createQuery({ onQuery, limits, canEmbed, thumbnails }) {
   listenForDrops(offer);
 
   async function offer(file) {
+    if (offered || document.querySelector("dialog[open]")) return; // one question at a time
+    offered = true;
+    try {
+      await ask(file);
+    } finally {
+      offered = false;
+    }
+  }
+
+  async function ask(file) {
     if (!canEmbed()) {
       say("This gallery was made without an embedder, so it cannot search for a new image. Click one of its chips instead.");
       return;

@@ -12,11 +12,31 @@ export function placeOf(rate, lowest) {
   return Math.min(1, Math.max(0, Math.log(rate / HIGHEST) / Math.log(lowest / HIGHEST)));
 }
 
+/** Whether two rates are the same but for the rounding of the slider. */
+export function isSame(rate, other) {
+  return Math.abs(rate / other - 1) < 1e-9;
+}
+
+/**
+ * The rate that is really attained where one is asked for, null where the server does not say: below the last rate that
+ * was measured the two are far apart.
+ */
+export function attainedAt(rates, rate) {
+  const known = rates.filter((one) => Number.isFinite(one.attained?.value)).sort((a, b) => b.rate - a.rate);
+  if (!known.length) return null;
+  const after = known.findIndex((one) => one.rate <= rate * (1 + 1e-9));
+  const low = known.at(after); // the lowest known where all are higher
+  const high = after > 0 && !isSame(low.rate, rate) ? known[after - 1] : low;
+  const part = high === low ? 0 : Math.log(high.rate / rate) / Math.log(high.rate / low.rate);
+  const between = (name) => high.attained[name] + part * (low.attained[name] - high.attained[name]);
+  return { value: between("value"), low: between("low"), high: between("high") };
+}
+
 /** The score to accept at, between the rates that are known by their logarithms; null where none is. */
 export function thresholdAt(rates, rate) {
   const known = rates.filter((one) => Number.isFinite(one.threshold?.value)).sort((a, b) => b.rate - a.rate);
   if (!known.length) return null;
-  const asked = known.find((one) => Math.abs(one.rate / rate - 1) < 1e-9);
+  const asked = known.find((one) => isSame(one.rate, rate));
   if (asked) return answer(asked, asked, 0);
   const after = known.findIndex((one) => one.rate < rate);
   if (after === 0) return { ...answer(known[0], known[0], 0), exact: false };

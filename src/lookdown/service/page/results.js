@@ -4,8 +4,9 @@ import { element } from "./dom.js";
 import { UNKNOWN, alarm, day, fileName, score, share } from "./wording.js";
 
 const MOVES = { ArrowLeft: -1, ArrowRight: 1 };
+const MARKS = { r: "right", w: "wrong", e: "empty" };
 
-/** `onMark(hit, right)`, `onSearch(hit)`, `onPoint(id or null)` and `onSelect(id)` tell what was done. */
+/** `onMark(hit, how)`, `onSearch(hit)`, `onPoint(id or null)` and `onSelect(id)` tell what was done. */
 export function createResults(root, thumbnails, { onMark, onSearch, onPoint, onSelect }) {
   const cards = new Map(); // id to card
   const hits = new Map();
@@ -19,10 +20,10 @@ export function createResults(root, thumbnails, { onMark, onSearch, onPoint, onS
     if (to) {
       event.preventDefault();
       focus(to);
-    } else if (hits.has(card.dataset.id) && "rws".includes(event.key) && event.target === card) {
+    } else if (hits.has(card.dataset.id) && (event.key in MARKS || event.key === "s") && event.target === card) {
       const hit = hits.get(card.dataset.id);
       if (event.key === "s") onSearch(hit);
-      else onMark(hit, event.key === "r");
+      else onMark(hit, MARKS[event.key]);
     } else if (event.key === "Enter" && event.target === card) {
       onSelect(card.dataset.id);
     }
@@ -86,8 +87,7 @@ export function createResults(root, thumbnails, { onMark, onSearch, onPoint, onS
         ...figure("taken", day(hit.time) ?? UNKNOWN, hit.time)),
       element("p", { class: "source name", title: origin(hit), text: fileName(hit.source || hit.scene) }),
       element("div", { class: "marks" },
-        button("right", "right", "Mark as right", () => onMark(hit, true)),
-        button("wrong", "wrong", "Mark as wrong", () => onMark(hit, false)),
+        ...Object.values(MARKS).map((how) => button(how, how, `Mark as ${how}`, () => onMark(hit, how))),
         button("like", "search", "Search for this", () => onSearch(hit))));
     card.addEventListener("click", (event) => { if (!event.target.closest("button")) onSelect(hit.id); });
     return card;
@@ -126,11 +126,11 @@ export function createResults(root, thumbnails, { onMark, onSearch, onPoint, onS
     },
     mark(marks) {
       for (const [id, card] of cards) {
-        const mark = marks.get(id);
-        card.classList.toggle("is-right", mark?.right === true);
-        card.classList.toggle("is-wrong", mark?.right === false);
-        card.querySelector(".right")?.setAttribute("aria-pressed", String(mark?.right === true));
-        card.querySelector(".wrong")?.setAttribute("aria-pressed", String(mark?.right === false));
+        for (const how of Object.values(MARKS)) {
+          const so = marks.get(id)?.how === how;
+          card.classList.toggle(`is-${how}`, so);
+          card.querySelector(`.marks .${how}`)?.setAttribute("aria-pressed", String(so));
+        }
       }
     },
     point(id) {

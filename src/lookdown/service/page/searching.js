@@ -3,8 +3,8 @@
 const AT_FIRST = 60;
 
 /**
- * What is asked: `query` (told, picture, and one of chip, embedding, image), `where`, `marks` (id to hit and whether
- * it is right), `metric` (null is the one in use).
+ * What is asked: `query` (told, picture, and one of chip, embedding, image), `where`, `marks` (id to hit and how it
+ * is marked), `metric` (null is the one in use).
  */
 export async function find(api, asked, signal) {
   const image = asked.query.chip || asked.query.embedding ? null : asked.query.image;
@@ -17,6 +17,7 @@ export async function find(api, asked, signal) {
     accepted: null, // where a rate accepts more than the server hands out, how many
     rate: null, // that was asked for last
     threshold: null, // of that rate
+    expected: null, // false hits at it
     rows: answer.rows_searched,
     metric: answer.metric,
     notes: answer.notes ?? [],
@@ -38,13 +39,14 @@ export async function findMore(api, found, rate, signal) {
     accepted: answer.truncated ? answer.accepted : null,
     rate,
     threshold: answer.threshold,
+    expected: answer.expected_false_hits,
     notes: answer.notes ?? found.notes,
   };
 }
 
 /** Whether several examples stand for the query; the quarter turns of an image count as one. */
 export function hasSeveral({ marks }) {
-  return [...marks.values()].some((mark) => mark.right);
+  return [...marks.values()].some(({ how }) => how === "right");
 }
 
 /** The request in the words of the API. */
@@ -52,8 +54,8 @@ export function requestOf({ query, where, marks, metric }, size) {
   const marked = [...marks.entries()];
   return {
     ...(query.chip ? { chip: query.chip } : query.embedding ? { embedding: query.embedding } : {}),
-    positive: marked.filter(([, mark]) => mark.right).map(([id]) => id),
-    negative: marked.filter(([, mark]) => !mark.right).map(([id]) => id),
+    positive: marked.filter(([, { how }]) => how === "right").map(([id]) => id),
+    negative: marked.filter(([, { how }]) => how !== "right").map(([id]) => id),
     ...(where ? { where } : {}),
     ...(metric ? { metric } : {}),
     ...size,

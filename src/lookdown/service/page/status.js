@@ -3,6 +3,7 @@
 import { byId, element } from "./dom.js";
 import { Refused } from "./api.js";
 
+const BUSY = "urn:lookdown:busy"; // it will be done in a moment
 const FIRST_PAUSE = 2; // seconds until the first try; each pause is twice the last, up to
 const LAST_PAUSE = 15;
 
@@ -35,7 +36,7 @@ export function explain(error, again = null) {
     const pause = error.retryAfter ? ` Wait ${error.retryAfter} s.` : "";
     say(`The server has too much to do. ${error.message}${pause}`, retry);
   } else {
-    say(error.message, error.status >= 500 ? retry : null);
+    say(error.message, error.status >= 500 || error.type === BUSY ? retry : null);
   }
 }
 
@@ -80,14 +81,16 @@ export function askForToken(refused) {
   const text = byId("token-text");
   if (refused) byId("token-told").textContent = "That token was refused. Check it with whoever started the server.";
   text.value = "";
-  dialog.showModal();
-  text.focus();
+  const open = () => {
+    if (!dialog.open) dialog.showModal();
+    text.focus();
+  };
+  open();
   return new Promise((resolve) => {
-    const stay = (event) => event.preventDefault(); // nothing works without it
-    dialog.addEventListener("cancel", stay);
+    dialog.addEventListener("close", open); // nothing works without it
     byId("token-form").addEventListener("submit", (event) => {
       event.preventDefault();
-      dialog.removeEventListener("cancel", stay);
+      dialog.removeEventListener("close", open);
       dialog.close();
       resolve(text.value.trim());
     }, { once: true });

@@ -8,16 +8,18 @@ export function createSteps() {
   const list = byId("steps");
   const button = byId("undo");
   let busy = false;
+  let held = false; // something is under way that must not be undone half done
 
   button.addEventListener("click", undo);
 
   async function undo() {
-    if (busy || !done.length) return;
+    if (busy || held || !done.length) return;
+    const step = done.at(-1);
     busy = true;
     button.disabled = true;
     try {
-      await done.at(-1).undo();
-      done.pop();
+      await step.undo();
+      done.splice(done.indexOf(step), 1); // another may have been added meanwhile
     } catch (error) {
       explain(error, undo);
     }
@@ -26,7 +28,7 @@ export function createSteps() {
   }
 
   function show() {
-    button.disabled = !done.length;
+    button.disabled = busy || held || !done.length;
     button.title = done.length ? `Undo: ${done.at(-1).told}` : "";
     const rows = done.map(({ told }) => element("li", {}, element("span", { text: told }))).reverse();
     const none = element("li", { class: "hint", text: "Nothing yet. What you do is listed here and can be undone." });
@@ -36,6 +38,11 @@ export function createSteps() {
   show();
   return {
     undo,
+    /** Undo nothing for now. */
+    hold(now) {
+      held = now;
+      show();
+    },
     /** Remember what was done, in words, and how to undo it. */
     add(told, undoIt) {
       done.push({ told, undo: undoIt });

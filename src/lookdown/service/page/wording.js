@@ -43,15 +43,23 @@ export function alarm(estimate) {
   return estimate.supported ? told : `${told} ?`;
 }
 
-/** How many of the accepted to take for false. */
+/** How many of the accepted to take for false: an estimate with its interval, null where none is known. */
 export function expectation(expected, accepted) {
   if (accepted === 0) return "Nothing is accepted at this rate.";
-  if (expected < 0.05) return `Expect hardly any false hit among ${count(accepted)}.`;
-  if (expected < 0.95) return `Expect fewer than 1 false hit of ${count(accepted)}.`;
-  if (expected >= accepted) {
-    return `Expect about ${count(expected)} false hits, and ${count(accepted)} were accepted: all may be false.`;
+  if (!expected) return `How many of ${count(accepted)} are false is not known.`;
+  const { value } = expected;
+  const range = interval(expected);
+  if (value < 0.05) return `Expect hardly any false hit among ${count(accepted)}${range}.`;
+  if (value < 0.95) return `Expect fewer than 1 false hit of ${count(accepted)}${range}.`;
+  if (value >= accepted) {
+    return `Expect about ${count(value)} false hits${range}, and ${count(accepted)} were accepted: all may be false.`;
   }
-  return `Expect about ${count(expected)} false of ${count(accepted)}.`;
+  return `Expect about ${count(value)} false of ${count(accepted)}${range}.`;
+}
+
+function interval({ low, high }) {
+  const [from, to] = [low, high].map((n) => (n < 10 ? String(Number(n.toFixed(1))) : count(n)));
+  return from === to ? "" : ` (${from} to ${to})`;
 }
 
 /** An instant as its day. */

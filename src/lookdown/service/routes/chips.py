@@ -15,7 +15,7 @@ from starlette.datastructures import UploadFile
 from lookdown.gallery.columns import Rows
 from lookdown.gallery.records import Snapshot
 from lookdown.service.answers import chips, spread
-from lookdown.service.pictures import stored
+from lookdown.service.pictures import redrawn
 from lookdown.service.problems import Problem, sentence_of, unknown
 from lookdown.service.routes import PROBLEMS, Responses
 from lookdown.service.schemas import Added, Chip, Chips, Label
@@ -99,11 +99,12 @@ async def thumbnail(served: ServedGallery, name: Named, request: Request) -> Res
     def work() -> Response:
         snapshot = served.gallery.snapshot
         row = _row(snapshot, name)
-        # A number of ours is never given twice, and what a chip looks like never changes.
-        headers = {"ETag": f'"1-{int(snapshot.keys[row[0]]):x}"', "Cache-Control": "private, max-age=3600"}
+        content = bytes(snapshot.read(row, ["thumbnail"])[0]["thumbnail"])
+        # By what it shows: another gallery may have a chip of that name, and may be served at this very address.
+        headers = {"ETag": f'"1-{hashlib.sha256(content).hexdigest()[:24]}"', "Cache-Control": "private, no-cache"}
         if headers["ETag"] in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
-        picture = stored(snapshot, row)
+        picture = redrawn(content)
         if picture is None:
             raise Problem(404, "no-picture", "this chip came without a picture")
         return Response(picture, media_type="image/jpeg", headers=headers)
@@ -139,8 +140,9 @@ async def add(request: Request, served: ServedGallery) -> Response:
     row = told.model_dump() | {"id": name, "source": name, "thumbnail": upload.thumbnail}
 
     def work() -> Response:
-        fingerprint = served.gallery.stats().embedder
-        added = served.gallery.add_embeddings([row], embedding, fingerprint=fingerprint)
+        embedder = served.gallery.embedder
+        assert embedder is not None  # it has just been used
+        added = served.gallery.add_embeddings([row], embedding, fingerprint=embedder.fingerprint)
         return JSONResponse({"id": name}, 201 if added.added else 200)
 
     return await served.change(work)

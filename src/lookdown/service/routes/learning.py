@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path
 from fastapi.responses import JSONResponse, Response
 
-from lookdown.gallery import Gallery, Learnt
+from lookdown.gallery import Learnt
 from lookdown.service.answers import metrics
 from lookdown.service.jobs import Job as JobRecord
 from lookdown.service.jobs import Told
@@ -41,12 +41,13 @@ async def label(told: LabelsRequest, served: ServedGallery) -> Response:
 
     def work() -> Response:
         served.check_chips(names)
-        before = _marks(served.gallery, names)
-        if names:
-            served.gallery.label(
-                [*told.labels], [*told.labels.values()], background=told.background, marked=told.marked
-            )
-        return JSONResponse({"changed": len(names), "before": before})
+        if not names:
+            return JSONResponse({"changed": 0, "before": {}})
+        before = served.gallery.label(
+            [*told.labels], [*told.labels.values()], background=told.background, marked=told.marked
+        )
+        marks = {name: mark._asdict() for name, mark in before.items()}
+        return JSONResponse({"changed": len(names), "before": marks})
 
     return await served.change(work)
 
@@ -62,8 +63,7 @@ async def use(told: UseRequest, served: ServedGallery) -> Response:
     """Search by another metric from now on."""
 
     def work() -> Response:
-        if told.name not in [metric.name for metric in served.gallery.metrics()]:
-            raise unknown("metric", told.name)
+        served.check_shelved(told.name)
         served.gallery.use(told.name)
         return JSONResponse(metrics(served.gallery))
 
@@ -75,8 +75,7 @@ async def forget(name: Annotated[str, Path(max_length=100)], served: ServedGalle
     """Drop a metric; not the one in use, and not the first."""
 
     def work() -> None:
-        if name not in [metric.name for metric in served.gallery.metrics()]:
-            raise unknown("metric", name)
+        served.check_shelved(name)
         served.gallery.forget(name)
 
     await served.change(work)
@@ -92,19 +91,20 @@ async def adapt(served: ServedGallery, told: Annotated[AdaptRequest | None, Body
     def work(share: Told) -> Learnt:
         return served.gallery.adapt(**options, use=False, progress=share)
 
-    return _started(served.jobs.start("adapt", work))
+    return _started(served.start("adapt", work))
 
 
 @router.post("/teach", status_code=202, response_model=JobStarted, dependencies=_LEARN, responses=PROBLEMS)
 async def teach(served: ServedGallery, told: Nothing = None) -> Response:
     """Estimate a metric with the labels that were given so far."""
-    return _started(served.jobs.start("teach", lambda share: served.gallery.teach([], [], use=False, progress=share)))
+    return _started(served.start("teach", lambda share: served.gallery.teach([], [], use=False, progress=share)))
 
 
 @router.post("/calibrate", status_code=202, response_model=JobStarted, dependencies=_LEARN, responses=PROBLEMS)
 async def calibrate(served: ServedGallery, told: Nothing = None) -> Response:
     """Measure what scores of the metric in use are worth, on labelled chips."""
-    return _started(served.jobs.start("calibrate", lambda share: served.gallery.calibrate(use=False)))
+    metric = served.gallery.metric  # the one that was seen when this was asked for, whatever is in use by then
+    return _started(served.start("calibrate", lambda share: served.gallery.calibrate(metric=metric, use=False)))
 
 
 @router.get("/jobs/{id}", response_model=Job, responses=PROBLEMS)
@@ -118,18 +118,3 @@ async def job(id: Annotated[str, Path(max_length=100)], served: ServedGallery) -
 
 def _started(job: JobRecord) -> Response:
     return JSONResponse({"id": job.id, "kind": job.kind, "status": job.status}, 202)
-
-
-def _marks(gallery: Gallery, names: list[str]) -> dict[str, Any]:
-    snapshot = gallery.snapshot
-    columns = snapshot.columns
-    rows = zip(names, snapshot.find(names), strict=True)
-    return {
-        name: {
-            "label": columns.labels[int(row)],
-            "background": bool(columns.background[row]),
-            "marked": bool(snapshot.marked[row]),
-        }
-        for name, row in rows
-        if row >= 0
-    }

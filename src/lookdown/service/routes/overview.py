@@ -22,6 +22,7 @@ router = APIRouter(tags=["overview"])
 _COUNTED: Responses = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **PROBLEMS}
 
 
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz", response_model=Health)
 async def health() -> Response:
     """Say that the service is up."""

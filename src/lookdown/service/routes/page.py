@@ -26,6 +26,7 @@ _TYPES = {
 }
 
 
+@router.head("/")
 @router.get("/")
 def start(request: Request) -> Response:
     """Return the page."""

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
+from lookdown.gallery import Results
 from lookdown.gallery.outputs.csv_text import to_csv
 from lookdown.gallery.outputs.geojson import to_geojson
 from lookdown.service.queries import answer, search, sent
@@ -54,10 +55,10 @@ async def find(request: Request, served: ServedGallery) -> Response:
     found = await search(served, given, limits.hits if wanted == JSON else limits.exported_hits)
     if wanted == GEOJSON:
         text = await served.reading.run(lambda: to_geojson(found.results))
-        return _file(text, GEOJSON, "hits.geojson")
+        return _file(text, GEOJSON, "hits.geojson", found.results)
     if wanted == CSV:
         text = await served.reading.run(lambda: to_csv(found.results))
-        return _file(text, "text/csv; charset=utf-8", "hits.csv")
+        return _file(text, "text/csv; charset=utf-8", "hits.csv", found.results)
     return await served.reading.run(lambda: JSONResponse(answer(found)))
 
 
@@ -94,5 +95,10 @@ def _number(text: str) -> float:
         return 0.0
 
 
-def _file(text: str, kind: str, name: str) -> Response:
-    return Response(text, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+def _file(text: str, kind: str, name: str, results: Results) -> Response:
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "X-Lookdown-Accepted": str(len(results) + results.beyond),
+        "X-Lookdown-Truncated": "true" if results.beyond else "false",
+    }
+    return Response(text, media_type=kind, headers=headers)
