@@ -33,6 +33,7 @@ bench: $(VENV)/.every-extra  ## side-by-side measurements; each prints a table o
 	$(BIN)/python benchmarks/adaptation.py
 	$(BIN)/python benchmarks/search.py
 	$(BIN)/python benchmarks/indexing.py
+	$(BIN)/python benchmarks/turned_queries.py
 	$(BIN)/python benchmarks/service.py
 
 demo: $(VENV)/.every-extra  ## draw the synthetic world, train, and compare cosine with the likelihood ratio

@@ -1,0 +1,56 @@
+"""Does it matter how an example lies? Overlap of the first hits for an image and its quarter turns."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from lookdown import Embedder, Gallery
+from lookdown.chips.manifest import Manifest
+from lookdown.chips.reading import read_chip
+from lookdown.chips.synthetic.world import World, make
+
+TARGET = 0.7
+
+
+def overlaps(gallery: Gallery, queries: list[Path], k: int, *, turned: bool) -> list[float]:
+    """Return for each turn of each query which share of its first hits are those of the query as it lies."""
+    found = []
+    for query in queries:
+        pixels = read_chip(query)
+        turns = [np.ascontiguousarray(np.rot90(pixels, turn)) for turn in range(4)]
+        first, *others = ({hit.id for hit in gallery.search(turn, k, turned=turned).hits} for turn in turns)
+        found += [len(first & other) / k for other in others]
+    return found
+
+
+def main() -> None:
+    """Draw ships, search them by a pretrained network, print a table; the exit code is 1 if the target was missed."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--chips", type=int, default=60, help="of each kind of ship")
+    arguments.add_argument("--queries", type=int, default=40)
+    arguments.add_argument("-k", type=int, default=20)
+    given = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        make(World(kinds="ships", chips=given.chips, size=96), Path(place, "world"))
+        chips = Manifest.read(Path(place, "world"))
+        gallery = Gallery.create(Path(place, "gallery"), Embedder.pretrained(images=chips.with_role("train").paths))
+        gallery.add(chips.with_role("gallery"))
+        asked = chips.with_role("query").paths
+        queries = asked[:: max(1, len(asked) // given.queries)][: given.queries]
+        print(f"{len(queries)} queries, {len(gallery):,} chips, first {given.k} hits\n")
+        print("| example | overlap with its turns, mean | least |\n|---|---|---|")
+        means = {}
+        for turned, told in ((True, "seen in four turns"), (False, "as it lies")):
+            shares = overlaps(gallery, queries, given.k, turned=turned)
+            means[turned] = float(np.mean(shares))
+            print(f"| {told} | {means[turned]:.2f} | {min(shares):.2f} |")
+    sys.exit(means[True] < TARGET)
+
+
+if __name__ == "__main__":
+    main()
