@@ -29,10 +29,10 @@ def test_the_loop_answers_while_a_job_and_a_search_run(gallery: Gallery, monkeyp
         gate.wait(20)
         return real(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(gallery, "adapt", slow_adapt)
-    monkeypatch.setattr(gallery, "search", slow_search)
     name = gallery.snapshot.ids[0].as_py()
     with client_of(gallery) as client, ThreadPoolExecutor(4) as threads:
+        monkeypatch.setattr(gallery, "adapt", slow_adapt)
+        monkeypatch.setattr(gallery, "search", slow_search)  # now that the service has searched to be warm
         job = client.post("/v1/adapt", json={}).json()
         searches = [threads.submit(client.post, "/v1/search", json={"chip": name}) for _ in range(3)]
         begin = time.monotonic()
@@ -54,9 +54,9 @@ def test_searches_that_would_wait_too_long_are_refused(gallery: Gallery, monkeyp
         gate.wait(20)
         return real(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(gallery, "search", slow)
     asked = {"embedding": [1.0] * 8}
     with client_of(gallery, searchers=1, waiting=2) as client, ThreadPoolExecutor(8) as threads:
+        monkeypatch.setattr(gallery, "search", slow)
         answers = [threads.submit(client.post, "/v1/search", json=asked) for _ in range(8)]
         deadline = time.monotonic() + 20
         while sum(answer.done() for answer in answers) < 5:
@@ -75,8 +75,8 @@ def test_a_search_that_takes_too_long_is_given_up(gallery: Gallery, monkeypatch:
     def stuck(*_: object, **__: object) -> None:
         gate.wait(20)
 
-    monkeypatch.setattr(gallery, "search", stuck)
     with client_of(gallery, answer_seconds=0.1) as client:
+        monkeypatch.setattr(gallery, "search", stuck)
         answer = client.post("/v1/search", json={"embedding": [1.0] * 8})
         assert (answer.status_code, answer.json()["type"]) == (503, "urn:lookdown:slow")
         gate.set()
