@@ -164,8 +164,8 @@ class Estimate(BaseModel):
     supported: bool
 
 
-class Chip(BaseModel):
-    """A chip of the gallery."""
+class _Described(BaseModel):
+    """What is known of a chip."""
 
     id: str
     label: str | None
@@ -177,6 +177,11 @@ class Chip(BaseModel):
     source: str = Field(description="the name of its file")
     footprint: dict[str, Any] | None = Field(description="a GeoJSON geometry, degrees")
     thumbnail: str = Field(description="where its picture is")
+
+
+class Chip(_Described):
+    """A chip of the gallery."""
+
     marked: bool = False
 
 
@@ -187,23 +192,13 @@ class Chips(BaseModel):
     total: int
 
 
-class Hit(BaseModel):
+class Hit(_Described):
     """A chip that was found."""
 
-    id: str
     score: float | None
     posterior: float | None
     false_alarm_rate: Estimate | None
-    label: str | None
-    background: bool
-    scene: str
-    time: str | None
-    sensor: str | None
-    gsd: float | None
-    source: str
     merged: int
-    footprint: dict[str, Any] | None
-    thumbnail: str
 
 
 class Query(BaseModel):

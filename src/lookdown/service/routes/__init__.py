@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["PROBLEMS", "Responses"]
+__all__ = ["PROBLEMS", "Responses", "form_with_image"]
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -18,3 +18,10 @@ PROBLEMS: Responses = {
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
     },
 }
+
+
+def form_with_image(**fields: dict[str, Any]) -> dict[str, Any]:
+    """Describe a form: an image, and what may be said beside it."""
+    image = {"type": "string", "format": "binary", "description": "JPEG, PNG, TIFF or WebP"}
+    schema = {"type": "object", "required": ["image"], "properties": {"image": image, **fields}}
+    return {"multipart/form-data": {"schema": schema}}

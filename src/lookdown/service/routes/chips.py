@@ -17,7 +17,7 @@ from lookdown.gallery.records import Snapshot
 from lookdown.service.answers import chips, spread
 from lookdown.service.pictures import redrawn
 from lookdown.service.problems import Problem, sentence_of, unknown
-from lookdown.service.routes import PROBLEMS, Responses
+from lookdown.service.routes import PROBLEMS, Responses, form_with_image
 from lookdown.service.schemas import Added, Chip, Chips, Label
 from lookdown.service.served import ServedGallery, needs
 
@@ -27,23 +27,12 @@ router = APIRouter(prefix="/v1/chips", tags=["chips"])
 
 _FORM: dict[str, Any] = {
     "required": True,
-    "content": {
-        "multipart/form-data": {
-            "schema": {
-                "type": "object",
-                "required": ["image"],
-                "properties": {
-                    "image": {"type": "string", "format": "binary", "description": "JPEG, PNG, TIFF or WebP"},
-                    "label": {"type": "string", "maxLength": 200},
-                    "scene": {"type": "string", "maxLength": 200},
-                    "time": {"type": "string", "maxLength": 40, "description": "ISO 8601"},
-                },
-            }
-        }
-    },
+    "content": form_with_image(
+        label={"type": "string", "maxLength": 200},
+        scene={"type": "string", "maxLength": 200},
+        time={"type": "string", "maxLength": 40, "description": "ISO 8601"},
+    ),
 }
-
-
 _PICTURE: Responses = {
     200: {"content": {"image/jpeg": {"schema": {"type": "string", "format": "binary"}}}},
     304: {"description": "as you have it"},

@@ -11,7 +11,7 @@ from lookdown.gallery import Results
 from lookdown.gallery.outputs.csv_text import to_csv
 from lookdown.gallery.outputs.geojson import to_geojson
 from lookdown.service.queries import answer, search, sent
-from lookdown.service.routes import PROBLEMS, Responses
+from lookdown.service.routes import PROBLEMS, Responses, form_with_image
 from lookdown.service.schemas import SearchAnswer, Thresholds
 from lookdown.service.served import ServedGallery
 
@@ -25,16 +25,9 @@ _BODY: dict[str, Any] = {
     "required": True,
     "content": {
         JSON: {"schema": _REQUEST},
-        "multipart/form-data": {
-            "schema": {
-                "type": "object",
-                "required": ["image"],
-                "properties": {
-                    "image": {"type": "string", "format": "binary", "description": "JPEG, PNG, TIFF or WebP"},
-                    "request": {"type": "string", "description": "a SearchRequest as JSON", "examples": ['{"k": 20}']},
-                },
-            }
-        },
+        **form_with_image(
+            request={"type": "string", "description": "a SearchRequest as JSON", "examples": ['{"k": 20}']}
+        ),
     },
 }
 _ANSWERS: Responses = {
