@@ -75,9 +75,9 @@ def uda(
 ) -> Split:
     """Split so that no class is both in train and in the test (unsupervised domain adaptation).
 
-    `train_share` is the share of classes to train on, unless `train_classes` names them; `query_share` is the share of
-    each test class that asks. A group goes where it is worth most; its objects of the other class set are left out and
-    counted in the notes. Background is in the gallery only, as in `conventional`.
+    `train_share` is the share of classes to train on, unless `train_classes` names them (none: no chip trains, it is an
+    archive for a network from elsewhere); `query_share` is the share of each test class that asks. A group goes where it
+    is worth most; its objects of the other class set are left out and counted in the notes. Background is in the gallery only, as in `conventional`.
     """
     if not (0 < train_share < 1 and 0 < query_share < 1):
         raise InputError(f"shares must be between 0 and 1, got train_share={train_share}, query_share={query_share}")
@@ -96,7 +96,7 @@ def uda(
         draft.drop(name, "sits in one group and cannot be both in query and gallery")
     test = (0.0, query_share, 1 - query_share)
     shares = {name: (1.0, 0.0, 0.0) if name in train_classes else test for name in draft.members}
-    _place(draft, shares, rng)
+    _place(draft, shares, rng, trains=len(train_classes) > 0)
     return draft.split(*_sides(draft, train_classes))
 
 
@@ -236,11 +236,14 @@ def _sides(draft: _Draft, train_classes: Collection[str]) -> tuple[list[str], li
     return [name for name in kept if name in train_classes], [name for name in kept if name not in train_classes]
 
 
-def _place(draft: _Draft, shares: Mapping[str, tuple[float, float, float]], rng: np.random.Generator) -> None:
+def _place(
+    draft: _Draft, shares: Mapping[str, tuple[float, float, float]], rng: np.random.Generator, *, trains: bool = True
+) -> None:
     """Give each group a role, dropping one by one the classes that cannot reach every role they have a share in."""
+    needed = [trains, True, True]
     while True:
         wanted = np.array([shares[name] for name in draft.members]).reshape(-1, 3).T
-        if not wanted.size or not (wanted.sum(axis=1) > 0).all():
+        if not wanted.size or not (wanted.sum(axis=1) > 0)[needed].all():
             raise InputError(
                 "no class is left for train or for the test; give more objects in more groups or lower `minimum`. "
                 + "; ".join(draft.notes)

@@ -39,7 +39,7 @@ _SCENES = ("harbour", "apron", "forest", "desert")  # in turn
 class World:
     """What is made."""
 
-    kinds: Literal["all", "ships", "aircraft"] = "all"
+    kinds: Literal["all", "ships", "aircraft"] | tuple[str, ...] = "all"  # or some of them, by their names
     chips: int = 120  # of each kind; a class needs ten to be in every role
     background: float = 0.15  # chips without an object, as a share of the others
     places: int = 100  # the five grounds in turn
@@ -66,8 +66,11 @@ class World:
             raise InputError(f"a world has at most {MOST} places and {MOST // 3} scenes")
         if not 0 <= self.background < 100:
             raise InputError(f"background is a share of the objects, 0.15 for one in seven; got {self.background}")
-        if self.kinds not in ("all", "ships", "aircraft"):
-            raise InputError(f"kinds are all, ships or aircraft; got {self.kinds!r}")
+        if isinstance(self.kinds, str) and self.kinds not in ("all", "ships", "aircraft"):
+            raise InputError(f"kinds are all, ships, aircraft, or a tuple of names; got {self.kinds!r}")
+        if not self.kinds or (not isinstance(self.kinds, str) and (strange := sorted(set(self.kinds) - set(KINDS)))):
+            named = f"there is no kind {strange[0]!r}" if self.kinds else "a world without kinds is empty"
+            raise InputError(f"{named}; kinds are {', '.join(KINDS)}")
         between(NEAR, FAR, self.shift)
 
     @property
@@ -157,6 +160,8 @@ def _trained(world: World) -> set[str]:
 
 
 def _kinds(world: World) -> list[Kind]:
+    if not isinstance(world.kinds, str):
+        return [kind for kind in KINDS.values() if kind.name in world.kinds]
     return [kind for kind in KINDS.values() if world.kinds in ("all", kind.family)]
 
 
@@ -221,7 +226,8 @@ def _draw(world: World, planned: list[Planned], folder: Path, progress: Callable
 def _draw_scenes(world: World, folder: Path, progress: Callable[[int], None]) -> None:
     """Write the scenes: ports at a metre a pixel, airfields at half a metre."""
     tiles = tiles_of(world.scene_size)
-    grounds = [ground for ground in _SCENES if world.kinds in ("all", "ships" if ground == "harbour" else "aircraft")]
+    families = {kind.family for kind in _kinds(world)}
+    grounds = [ground for ground in _SCENES if ("ships" if ground == "harbour" else "aircraft") in families]
     for number in range(world.scenes):
         ground = grounds[number % len(grounds)]
         write_scene(

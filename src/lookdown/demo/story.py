@@ -1,0 +1,118 @@
+"""The story from beginning to end; each part keeps what it has made, so that a second telling goes on from there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from lookdown.chips.manifest import Manifest
+from lookdown.demo.archive import accept, build_gallery, search_scenes
+from lookdown.demo.comparison import adapted_way, cosine_way, ratio_way, see_chips
+from lookdown.demo.page import Findings, difference, to_html
+from lookdown.demo.runs import LOSSES, run_of, train_run
+from lookdown.demo.worlds import Scale, draw_worlds
+from lookdown.gallery.outputs import write
+from lookdown.training.loop import Step
+from lookdown.training.training import Observer
+
+__all__ = ["Listener", "Told", "tell"]
+
+_RATE = 1e-2
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who is told how the story goes; by default nobody."""
+
+    chapter: Callable[[str], None] = lambda title: None
+    progress: Callable[[int, int], None] = lambda done, total: None
+    note: Callable[[str], None] = lambda sentence: None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is left when the story is over."""
+
+    page: Path
+    figures: dict[str, object]
+    commands: list[str]  # to go on with
+
+
+def tell(folder: Path, scale: Scale | None = None, listener: Listener | None = None) -> Told:
+    """Draw the world, train, compare, adapt, index and search, and write a page that shows it."""
+    scale, listener = scale or Scale(), listener or Listener()
+    begun = time.monotonic()
+    folder.mkdir(parents=True, exist_ok=True)
+    listener.chapter("drawing two worlds: one to train on, one with another sensor and other kinds")
+    draw_worlds(folder, scale, listener.progress)
+    for loss in LOSSES:
+        listener.chapter(f"training a head on a frozen trunk by the {loss} loss")
+        train_run(folder, loss, scale, _observer(listener))
+
+    listener.chapter("searching for kinds that it was trained on")
+    chips = see_chips(folder / "world", folder / "run", views=1, progress=listener.progress)
+    home = [way(chips, run_of(folder, loss), loss) for loss in LOSSES for way in (cosine_way, ratio_way)]
+    listener.note(difference(home[1], home[2]))
+
+    listener.chapter("searching for kinds it has never seen, under another sensor, and adapting to them")
+    chips = see_chips(folder / "abroad", folder / "run", views=4, progress=listener.progress)
+    adapted = {loss: adapted_way(chips, run_of(folder, loss), loss) for loss in LOSSES}
+    adapted["glrt"][1].metric.save(folder / "adapted", overwrite=True)
+    abroad = [
+        way
+        for loss in LOSSES
+        for way in (
+            cosine_way(chips, run_of(folder, loss), loss),
+            ratio_way(chips, run_of(folder, loss), loss),
+            adapted[loss][0],
+        )
+    ]
+    listener.note(difference(abroad[2], abroad[1]))
+
+    listener.chapter("indexing chips and scenes, and searching them by an example")
+    gallery = build_gallery(folder, listener.progress)
+    scenes = search_scenes(gallery, folder / "world")
+    accepted = accept(gallery, folder / "world", _RATE)
+    shown = max(accepted, key=lambda one: one.right)
+    for name in ("hits.geojson", "hits.html"):
+        write(shown.results, folder / name, overwrite=True)
+
+    findings = Findings(
+        home,
+        abroad,
+        adapted["glrt"][1],
+        len(Manifest.read(folder / "world").with_role("train")),
+        len(gallery),
+        scenes,
+        accepted,
+        _made(time.monotonic() - begun),
+        _commands(folder, scenes[0].example),
+    )
+    page = folder / "index.html"
+    page.write_text(to_html(findings))
+    return Told(page, findings.figures, list(findings.commands))
+
+
+def _observer(listener: Listener) -> Observer:
+    def on_step(step: Step) -> None:
+        listener.progress(step.epoch * step.steps + step.step + 1, step.epochs * step.steps)
+
+    return Observer(reading=listener.progress, step=on_step, note=listener.note)
+
+
+def _made(seconds: float) -> str:
+    now = datetime.now().astimezone().isoformat(" ", "minutes")
+    return f"Made at {now} with lookdown {version('lookdown')}, in {seconds:.0f} seconds."
+
+
+def _commands(folder: Path, example: Path) -> list[str]:
+    return [
+        f"lookdown search {folder / 'gallery'} {example} --turned --html hits.html --geojson hits.geojson",
+        f"lookdown serve {folder / 'gallery'}",
+        f"lookdown evaluate {folder / 'run'} --adapted {folder / 'adapted'} --data {folder / 'abroad'}",
+        f"lookdown index {folder / 'run'} YOUR_IMAGES -o {folder / 'yours'}",
+    ]
