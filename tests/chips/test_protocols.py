@@ -124,6 +124,16 @@ def test_uda_splits_share_neither_classes_nor_groups(table: Table, seed: int) ->
     assert [int(note.split()[0]) for note in noted] == ([stray] if stray else [])
 
 
+def test_uda_without_train_classes_searches_everything() -> None:
+    labels = [name for name in "ab" for _ in range(20)]
+    ids = [f"{row:02d}" for row in range(40)]
+    split = uda(ids, labels, [f"place {row % 10}" for row in range(40)], [False] * 40, train_classes=())
+    assert set(split.roles) == {"query", "gallery"}
+    assert (split.train_classes, split.test_classes) == ([], ["a", "b"])
+    with pytest.raises(InputError, match="no class is left"):
+        uda(ids, labels, ["one place"] * 40, [False] * 40, train_classes=())
+
+
 @settings(deadline=None, max_examples=50)
 @given(tables(), st.sampled_from([conventional, uda]), st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_does_not_matter_and_a_seed_repeats(table: Table, make: Any, random: Any) -> None:

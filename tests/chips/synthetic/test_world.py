@@ -109,6 +109,29 @@ def test_the_shift_changes_the_sensor_of_what_is_searched_only() -> None:
         plan(World(protocol="uda", train_classes=("ferries",)))
 
 
+def test_kinds_by_name_are_the_same_chips_as_in_the_whole_world() -> None:
+    names = ("trawler", "flying wing")
+    some, _, _ = plan(World(kinds=names, chips=12))
+    every, _, _ = plan(World(chips=12))
+    known = {item.id: item for item in every}
+    assert {item.kind for item in some} == {*names, None}
+    for item in some:
+        if item.kind == "trawler":
+            assert (item.place, item.at, item.stream) == (
+                known[item.id].place,
+                known[item.id].at,
+                known[item.id].stream,
+            )
+
+
+def test_a_world_may_hold_nothing_that_trains() -> None:
+    world = World(kinds=("trawler", "flying wing"), chips=20, protocol="uda", train_classes=(), shift=0.5)
+    planned, skipped, _ = plan(world)
+    assert {item.role for item in planned} == {"query", "gallery"}
+    assert not skipped
+    assert {item.sensor(world) for item in planned} == {world.searched_with}
+
+
 def test_a_finished_world_is_left_alone_and_another_is_refused(small: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in small.rglob("*")}
     again = make(SMALL, small)
@@ -141,7 +164,9 @@ def test_chips_are_pictures_of_the_size_asked_for(small: Path) -> None:
         ({"places": 3}, "places of a world must be at least 25, got 3"),
         ({"places": 901}, "at most 900 places"),
         ({"shift": 2}, "got 2"),
-        ({"kinds": "trains"}, "kinds are all, ships or aircraft; got 'trains'"),
+        ({"kinds": "trains"}, "kinds are all, ships, aircraft, or a tuple of names; got 'trains'"),
+        ({"kinds": ("trawler", "cars")}, "no kind 'cars'"),
+        ({"kinds": ()}, "empty"),
         ({"background": -1}, "background is a share"),
     ],
 )
