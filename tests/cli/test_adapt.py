@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+from tests.cli.reference import documented_keys
 from tests.training.runs import recipe, world
 from typer.testing import CliRunner
 
@@ -23,8 +25,14 @@ def test_a_metric_is_written_and_what_became_of_it_is_said(tmp_path: Path) -> No
     again = CliRunner().invoke(app, typed)
     assert isinstance(again.exception, OutputError)
     assert "pass --overwrite" in str(again.exception)
-    kept = CliRunner().invoke(app, [*typed, "--overwrite"], catch_exceptions=False)
-    assert kept.exit_code == 0
+    kept = CliRunner().invoke(app, [*typed, "--overwrite", "--json"], catch_exceptions=False)
+    found = json.loads(kept.stdout)
+    metric = load_metric(found["metric"])
+    assert found["adapted"] == metric.pseudo_labelled_
+    assert found["calibrated"] == (metric.calibration_ is not None)
+    assert found["reason"]
+    assert set(found) == documented_keys("lookdown adapt")
+    assert "embedding: " in kept.stderr
     evaluated = ["evaluate", str(tmp_path / "run"), "--adapted", str(tmp_path / "metric")]
     shown = CliRunner().invoke(app, evaluated, catch_exceptions=False)
     assert "adapted - glrt:" in shown.output

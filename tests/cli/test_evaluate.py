@@ -6,6 +6,8 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+from tests.cli.reference import documented_keys
 from tests.training.runs import recipe, world
 from typer.testing import CliRunner
 
@@ -23,10 +25,18 @@ def test_figures_as_tables_and_as_data(tmp_path: Path) -> None:
     assert "glrt - cosine:" in shown
     data = CliRunner().invoke(app, ["evaluate", str(tmp_path / "run"), "--metric", "euclidean", "--json"]).stdout
     found = json.loads(data)
-    assert found["metric"] == "euclidean"
-    stored = Evaluation.from_json(json.dumps(found["evaluation"]))
+    stored = Evaluation.from_json(json.dumps(found["evaluations"]["euclidean"]))
     assert 0 < stored.mean_average_precision < 1
+    mean = found["means"]["euclidean"]["mean_average_precision"]
+    assert mean["low"] <= mean["value"] == stored.mean_average_precision <= mean["high"]
+    assert set(found) == documented_keys("lookdown evaluate")
+    assert found["difference"] is None
     assert found["unreadable"] == {"queries": 0, "gallery": 0, "first": None}
+    both = json.loads(CliRunner().invoke(app, ["evaluate", str(tmp_path / "run"), "--json"]).stdout)
+    assert set(both["evaluations"]) == set(both["means"]) == {"cosine", "glrt"}
+    glrt, cosine = (both["means"][name]["mean_average_precision"]["value"] for name in ("glrt", "cosine"))
+    assert (both["difference"]["of"], both["difference"]["minus"]) == ("glrt", "cosine")
+    assert both["difference"]["value"] == pytest.approx(glrt - cosine)
 
 
 def test_chips_that_cannot_be_read_are_told(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
+from tests.cli.reference import documented_keys
 from tests.training.runs import recipe, world
 from typer.testing import CliRunner
 
@@ -45,6 +47,15 @@ def test_a_run_and_its_world_are_all_it_takes(run: Path, tmp_path: Path) -> None
     bad.write_bytes(content)
     again = CliRunner().invoke(app, typed, catch_exceptions=False)
     assert f"1 chips added, {len(wanted) - 1:,} were there; {len(wanted):,} in" in again.stdout
+    told = json.loads(CliRunner().invoke(app, [*typed, "--json"], catch_exceptions=False).stdout)
+    assert set(told) == documented_keys("lookdown index")
+    assert told == {
+        "gallery": str(tmp_path / "g"),
+        "chips": len(wanted),
+        "added": 0,
+        "present": len(wanted),
+        "skipped": {},
+    }
     assert str(bad) not in (tmp_path / "g" / "skipped.csv").read_text()
     gallery = Gallery.open(tmp_path / "g")
     assert gallery.metrics()[0].about == "trained in run"

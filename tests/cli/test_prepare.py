@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.chips import layouts
+from tests.cli.reference import documented_keys
 from typer.testing import CliRunner
 
 from lookdown.chips.manifest import Manifest
@@ -19,6 +22,11 @@ def run(*arguments: str) -> str:
         assert isinstance(shown.exception, LookdownError), shown.exception
         return f"error: {shown.exception}"
     return shown.output
+
+
+def as_json(*arguments: str) -> Any:
+    shown = CliRunner().invoke(app, ["prepare", *arguments, "--json"], catch_exceptions=False)
+    return json.loads(shown.stdout)
 
 
 def test_it_shows_the_classes_first_and_a_table_of_roles_last(tmp_path: Path) -> None:
@@ -73,7 +81,9 @@ def test_a_dry_run_shows_the_classes_and_writes_nothing(tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     assert "[bold]x 12" in run("fgsrsi23", str(tmp_path / "data"), "-o", out, "--dry-run")
     assert not (tmp_path / "out").exists()
-    assert "[bold]x" in run("fgsrsi23", str(tmp_path / "data"), "-o", out).split("cutting")[1]
+    shown = CliRunner().invoke(app, ["prepare", "fgsrsi23", str(tmp_path / "data"), "-o", out], catch_exceptions=False)
+    assert "[bold]x" in shown.stdout
+    assert "cutting: 24 of 24" in shown.stderr
 
 
 def test_several_sizes_of_windows(tmp_path: Path) -> None:
@@ -139,3 +149,25 @@ def test_the_synthetic_world_needs_no_data(tmp_path: Path) -> None:
 def test_options_of_one_source_are_refused_by_others(arguments: list[str], message: str, tmp_path: Path) -> None:
     assert message in run(*arguments, "-o", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
+
+
+def test_programs_are_told_the_same(tmp_path: Path) -> None:
+    layouts.voc(tmp_path / "data", 24, mar20=True)
+    (tmp_path / "data" / "JPEGImages" / "7.jpg").unlink()
+    typed = ["mar20", str(tmp_path / "data"), "-o", str(tmp_path / "out")]
+    dry = as_json(*typed, "--dry-run")
+    assert (dry["images"], dry["objects"], dry["classes"]) == (24, 96, {"A1": 32, "A2": 32, "A3": 32})
+    assert not (tmp_path / "out").exists()
+    found = as_json(*typed)
+    manifest = Manifest.read(found["manifest"])
+    assert set(found) == documented_keys("lookdown prepare")
+    assert found["chips"] == len(manifest)
+    assert not found["resumed"]
+    assert {"A1", "A2", "A3"} <= {row["label"] for row in found["classes"]}
+    for role in ("train", "query", "gallery"):
+        assert sum(row[role] for row in found["classes"]) == len(manifest.with_role(role))
+    assert sum("7.jpg" in item["reason"] for item in found["skipped"]) == 4
+    assert as_json(*typed) == {**found, "resumed": True}
+    world = ["synthetic", "-o", str(tmp_path / "world"), "--kinds", "ships", "--chips", "10", "--size", "16"]
+    planned = as_json(*world, "--dry-run")
+    assert (planned["chips"], planned["scenes"]) == (as_json(*world)["chips"], 0)

@@ -9,6 +9,7 @@ from typing import Any
 
 import geopandas
 import pytest
+from tests.cli.reference import documented_keys
 from tests.gallery.galleries import SCENES, vector_gallery
 from typer.testing import CliRunner
 
@@ -39,6 +40,7 @@ def test_a_table_and_json_say_the_same(made: Any) -> None:
     folder, ids, _ = made
     text = shown(folder, ids[0], "-k", 5)
     found = json.loads(shown(folder, ids[0], "-k", 5, "--json"))
+    assert set(found) == documented_keys("lookdown search")
     assert found["query"] == ids[0]
     assert len(found["results"]) == 5
     assert found["rows_searched"] == 299

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from tests.cli.reference import documented_keys
 from tests.training.runs import recipe
 from typer.testing import CliRunner
 
@@ -28,6 +30,21 @@ def test_from_a_recipe_to_a_run(tmp_path: Path) -> None:
     assert "epoch   3  stage 2" in shown
     assert "likelihood ratio" in shown
     assert "embedder and metric are in" in run("train", "--resume", out)
+    told = CliRunner().invoke(app, ["train", "--resume", out, "--json"], catch_exceptions=False)
+    found = json.loads(told.stdout)
+    assert found["path"] == out
+    assert [record["epoch"] for record in found["history"]] == [1, 2, 3]
+    assert set(found) == documented_keys("lookdown train")
+
+
+def test_only_the_last_word_goes_to_stdout(tmp_path: Path) -> None:
+    (tmp_path / "quick.toml").write_text(to_toml(recipe(stage2={"epochs": 0})))
+    typed = ["train", str(tmp_path / "quick.toml"), "-o", str(tmp_path / "run")]
+    shown = CliRunner().invoke(app, typed, catch_exceptions=False)
+    assert shown.stdout.splitlines() == [
+        f"embedder and metric are in {tmp_path / 'run'}; try `lookdown evaluate {tmp_path / 'run'}`"
+    ]
+    assert "epoch   2  stage 1  loss" in shown.stderr
 
 
 def test_a_run_goes_on_with_another_rate_and_nothing_else(tmp_path: Path) -> None:

@@ -76,8 +76,9 @@ def uda(
     """Split so that no class is both in train and in the test (unsupervised domain adaptation).
 
     `train_share` is the share of classes to train on, unless `train_classes` names them (none: no chip trains, it is an
-    archive for a network from elsewhere); `query_share` is the share of each test class that asks. A group goes where it
-    is worth most; its objects of the other class set are left out and counted in the notes. Background is in the gallery only, as in `conventional`.
+    archive for a network from elsewhere); `query_share` is the share of each test class that asks. A group goes where
+    it is worth most; its objects of the other class set are left out and counted in the notes. Background is in the
+    gallery only, as in `conventional`.
     """
     if not (0 < train_share < 1 and 0 < query_share < 1):
         raise InputError(f"shares must be between 0 and 1, got train_share={train_share}, query_share={query_share}")

@@ -8,6 +8,8 @@ import typer
 
 from lookdown import __version__
 from lookdown.cli.adapt import adapt
+from lookdown.cli.command_map import CommandMap, examples
+from lookdown.cli.demo import demo
 from lookdown.cli.doctor import doctor
 from lookdown.cli.evaluate import evaluate
 from lookdown.cli.gallery import gallery
@@ -20,17 +22,18 @@ from lookdown.cli.train import train
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-app.command()(doctor)
-app.command()(prepare)
-app.command()(train)
-app.command()(evaluate)
-app.command()(adapt)
-app.command()(reproduce)
-app.command()(index)
-app.command()(search)
-app.command()(serve)
-app.add_typer(gallery, name="gallery")
+START, METRIC, ARCHIVE, PAPER = "Start here", "Make a metric", "Search an archive", "Reproduce"
+
+app = typer.Typer(
+    cls=CommandMap,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    epilog="Three commands to begin with, on a folder of your own images:\n\n"
+    "lookdown index --embedder tf_efficientnet_lite0 IMAGES -o gallery\n"
+    "lookdown search gallery EXAMPLE.jpg --html hits.html\n"
+    "lookdown serve gallery\n\n"
+    "`lookdown COMMAND --help` ends with examples; the pages are in docs/ of the repository.",
+)
 
 
 def _print_version(wanted: bool) -> None:
@@ -46,3 +49,49 @@ def lookdown(
     ] = False,
 ) -> None:
     """Find every object like this one in overhead imagery, at a false-alarm rate you choose."""
+
+
+app.command(rich_help_panel=START, epilog=examples("lookdown demo", "lookdown demo -o elsewhere --json"))(demo)
+app.command(rich_help_panel=START, epilog=examples("lookdown doctor", "lookdown doctor --json"))(doctor)
+app.command(
+    rich_help_panel=METRIC,
+    epilog=examples(
+        "lookdown prepare synthetic -o demo/world",
+        "lookdown prepare geojson scenes --boxes boxes.geojson --label kind -o chips",
+    ),
+)(prepare)
+app.command(
+    rich_help_panel=METRIC,
+    epilog=examples("lookdown train recipes/synthetic.toml -o demo/run", "lookdown train --resume demo/run"),
+)(train)
+app.command(
+    rich_help_panel=METRIC,
+    epilog=examples(
+        "lookdown evaluate demo/run",
+        "lookdown evaluate demo/run --adapted demo/metric --data demo/abroad --json",
+    ),
+)(evaluate)
+app.command(rich_help_panel=METRIC, epilog=examples("lookdown adapt demo/run --data demo/abroad -o demo/metric"))(adapt)
+app.command(
+    rich_help_panel=ARCHIVE,
+    epilog=examples(
+        "lookdown index demo/run demo/world -o demo/gallery",
+        "lookdown index --embedder tf_efficientnet_lite0 IMAGES -o gallery",
+    ),
+)(index)
+app.command(
+    rich_help_panel=ARCHIVE,
+    epilog=examples(
+        "lookdown search demo/gallery EXAMPLE.jpg -k 20 --html hits.html",
+        "lookdown search demo/gallery EXAMPLE.jpg --false-alarm-rate 1e-2 --json",
+    ),
+)(search)
+app.add_typer(gallery, name="gallery", rich_help_panel=ARCHIVE)
+app.command(
+    rich_help_panel=ARCHIVE,
+    epilog=examples("lookdown serve demo/gallery", "lookdown serve demo/gallery --port 8080 --access read"),
+)(serve)
+app.command(
+    rich_help_panel=PAPER,
+    epilog=examples("lookdown reproduce table1 --scale smoke", "lookdown reproduce all --data synthetic -o results"),
+)(reproduce)

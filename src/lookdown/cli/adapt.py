@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from lookdown.cli.json_output import AsJson, print_json
+
 
 def adapt(
     run: Annotated[Path, typer.Argument(help="folder of a run that `lookdown train` has finished")],
@@ -26,21 +28,22 @@ def adapt(
     quick: Annotated[
         bool, typer.Option("--quick", help="do not look at every chip in four turns as well; clusters are less good")
     ] = False,
-    seed: Annotated[int, typer.Option(help="of the clustering")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of the clustering")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace a metric that is there")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Re-estimate a metric on unlabelled images; no image is labelled, no network is trained."""
-    from rich.console import Console
-    from rich.progress import Progress
+    """Fit a metric to images of another kind, without labels.
 
+    No image needs a label and no network is trained: the metric alone is estimated anew, or kept where that would not
+    help.
+    """
     from lookdown.adaptation.run_adaptation import adapt_run
+    from lookdown.cli.progress import Progress
     from lookdown.errors import OutputError
 
     if out.exists() and not overwrite:
         raise OutputError(f"{out} exists; name another folder, or pass --overwrite to replace the metric in it")
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task("embedding", total=None)
+    with Progress("embedding") as progress:
         found = adapt_run(
             run,
             data,
@@ -49,20 +52,29 @@ def adapt(
             labelled=labels,
             quick=quick,
             seed=seed,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            progress=progress,
         )
     if found.skipped:
-        console.print(
-            f"{len(found.skipped)} chips could not be read and are left out, the first: "
-            f"{next(iter(found.skipped.values()))}",
-            markup=False,
-        )
+        first = next(iter(found.skipped.values()))
+        typer.echo(f"{len(found.skipped):,} chips could not be read and are left out, the first: {first}", err=True)
     adaptation = found.adaptation
     adaptation.metric.save(out, overwrite=overwrite)
-    kept = not adaptation.metric.pseudo_labelled_
-    verdict = "not adapted" if kept else "adapted" if adaptation.helped else "adapted, though it is unlikely to help"
+    adapted, calibrated = adaptation.metric.pseudo_labelled_, adaptation.metric.calibration_ is not None
+    if as_json:
+        print_json({
+            "metric": out,
+            "adapted": adapted,
+            "calibrated": calibrated,
+            "clusters": adaptation.clusters,
+            "helped": adaptation.helped,
+            "reason": adaptation.reason,
+            "separation": adaptation.separation,
+            "skipped": list(found.skipped.values()),
+        })  # fmt: skip
+        return
+    verdict = "not adapted" if not adapted else "adapted" if adaptation.helped else "adapted, though unlikely to help"
     typer.echo(f"{verdict}: {adaptation.reason}")
-    if adaptation.metric.calibration_ is None:
+    if not calibrated:
         typer.echo("the metric has no calibration: it ranks, and knows thresholds after calibrate on labelled chips")
     typer.echo(
         f"metric in {out}; `lookdown evaluate {run} --adapted {out} --data MANIFEST` compares it on labelled chips"

@@ -1,44 +1,62 @@
-"""lookdown doctor: what is installed, what is missing, and how to get it."""
+"""lookdown doctor: what is here, what is missing, and how to get it."""
 
 from __future__ import annotations
 
-import os
-import platform
-from importlib.metadata import PackageNotFoundError, requires, version
+from typing import TYPE_CHECKING
 
-from packaging.requirements import Requirement
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+import typer
 
+from lookdown.cli.json_output import AsJson, print_json
 
-def doctor() -> None:
-    """Say what is installed and what is missing."""
-    console = Console()
-    console.print(f"lookdown {version('lookdown')}, Python {platform.python_version()}, {platform.system()}")
-    console.print(f"{os.cpu_count()} processor cores")
-    table = Table("part", "package", "installed", "next step")
-    for part, package in _parts():
-        found = _installed(package)
-        step = "" if found else f"pip install 'lookdown[{part}]'" if part != "core" else f"pip install {package}"
-        table.add_row(part, package, found or "-", escape(step), style=None if found else "yellow")
-    console.print(table)
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from lookdown.cli.findings import Findings
 
 
-def _parts() -> list[tuple[str, str]]:
-    """Return (part, package) for each requirement that the package states of itself."""
-    parts = []
-    for line in requires("lookdown") or []:
-        requirement = Requirement(line)
-        marker = str(requirement.marker or "")
-        part = marker.partition("extra == ")[2].strip("\"'") or "core"
-        if part != "dev" and requirement.name != "lookdown":  # an extra may take in others
-            parts.append((part, requirement.name))
-    return sorted(parts, key=lambda row: (row[0] != "core", row))
+def doctor(as_json: AsJson = False) -> None:
+    """Say what is installed, found and missing, with the next step."""
+    from rich.console import Console
+
+    from lookdown.cli.findings import look
+
+    found = look()
+    if as_json:
+        print_json(found)
+        return
+    typer.echo(f"lookdown {found.lookdown}, Python {found.python}, {found.system}")
+    memory = f"{found.memory / 2**30:.1f} GB of memory" if found.memory else "memory unknown"
+    typer.echo(f"{found.cores} processor cores, {memory}")
+    typer.echo(f"accelerators: {', '.join(found.accelerators) or 'none, so networks run on the processor'}")
+    Console().print(_table(found))
+    typer.echo(f"weights: {', '.join(f'{one.trunk} ({one.place})' for one in found.weights) or 'none'}")
+    typer.echo(f"data: {_data(found)}")
+    for disk in found.disks:
+        typer.echo(f"disk: {disk.free / 2**30:.1f} GB free for {disk.purpose}, {disk.folder}")
+    for problem in found.problems:
+        typer.echo(f"problem: {problem}")
 
 
-def _installed(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+def _table(found: Findings) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("part", "packages, each named once", "next step")
+    named: set[str] = set()
+    parts = dict.fromkeys(package.part for package in found.packages)
+    for part in parts:
+        packages = [package for package in found.packages if package.part == part]
+        news = [package for package in packages if package.next_step or package.package not in named]
+        named |= {package.package for package in packages}
+        listed = ", ".join(f"{package.package} {package.installed or 'missing'}" for package in news)
+        steps = dict.fromkeys(package.next_step for package in packages if package.next_step)
+        table.add_row(part, listed, escape("; ".join(steps)), style="yellow" if steps else None)
+    return table
+
+
+def _data(found: Findings) -> str:
+    data = found.data
+    if data.folder is None:
+        return f"LOOKDOWN_DATA is not set; set it to the folder that holds {' or '.join(data.missing)}"
+    there = f"{', '.join(data.found) or 'nothing that lookdown knows'} in LOOKDOWN_DATA, {data.folder}"
+    return there if not data.missing else f"{there}; not there: {', '.join(data.missing)}"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
+from lookdown.cli.json_output import AsJson, print_json
+
 if TYPE_CHECKING:
+    from lookdown.evaluation import Evaluation
+    from lookdown.metrics import Estimate
     from lookdown.training.run_evaluation import MetricName
 
 
@@ -18,15 +23,13 @@ def evaluate(
     ] = None,
     data: Annotated[Path | None, typer.Option(help="another manifest than the one trained on")] = None,
     adapted: Annotated[Path | None, typer.Option(help="a metric from `lookdown adapt`, against the run's own")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="everything, as JSON on one line a metric")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Search the gallery for every query, and score the rankings."""
-    import json
-    from dataclasses import asdict
+    """Score how well a run finds what it is asked for.
 
-    from rich.console import Console
-    from rich.progress import Progress
-
+    Every query of the manifest searches the gallery, by the cosine and by the likelihood ratio unless told otherwise.
+    """
+    from lookdown.cli.progress import Progress
     from lookdown.errors import InputError
     from lookdown.training.run_evaluation import evaluate_run
 
@@ -35,24 +38,30 @@ def evaluate(
     first: MetricName
     second: MetricName
     first, second = ("glrt", "adapted") if adapted else ("cosine", "glrt")
-    console = Console(stderr=as_json)
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task("embedding", total=None)
-        found = evaluate_run(
-            run,
-            (metric,) if metric else (first, second),
-            data,
-            adapted=adapted,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )
+    with Progress("embedding") as progress:
+        found = evaluate_run(run, (metric,) if metric else (first, second), data, adapted=adapted, progress=progress)
     if found.unreadable.first:
         typer.echo(str(found.unreadable), err=True)
+    gain = None if metric else found.evaluations[second].difference(found.evaluations[first])
+    if as_json:
+        print_json({
+            "evaluations": {name: json.loads(one.to_json()) for name, one in found.evaluations.items()},
+            "means": {name: _means(one) for name, one in found.evaluations.items()},
+            "difference": None if gain is None else {"of": second, "minus": first, **_estimate(gain)},
+            "unreadable": found.unreadable,
+        })  # fmt: skip
+        return
     for name, evaluation in found.evaluations.items():
-        if as_json:
-            content = {"evaluation": json.loads(evaluation.to_json()), "unreadable": asdict(found.unreadable)}
-            typer.echo(json.dumps({"metric": name, **content}))
-        else:
-            typer.echo(f"{name}\n{evaluation.table()}\n")
-    if not as_json and metric is None:
-        gain = found.evaluations[second].difference(found.evaluations[first])
+        typer.echo(f"{name}\n{evaluation.table()}\n")
+    if gain is not None:
         typer.echo(f"{second} - {first}: {gain:+.4f} mAP, 95 % from {gain.low:+.4f} to {gain.high:+.4f}")
+
+
+def _means(evaluation: Evaluation) -> dict[str, Any]:
+    from lookdown.evaluation.evaluation import Measure
+
+    return {measure: _estimate(evaluation.interval(measure)) for measure in get_args(Measure)}
+
+
+def _estimate(value: Estimate) -> dict[str, Any]:
+    return {"value": float(value), "low": value.low, "high": value.high, "supported": value.supported}

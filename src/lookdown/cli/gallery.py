@@ -7,42 +7,48 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from lookdown.cli.command_map import examples
+from lookdown.cli.json_output import AsJson, print_json
+
 if TYPE_CHECKING:
     from lookdown.gallery import Learnt
 
 __all__ = ["gallery"]
 
-gallery = typer.Typer(no_args_is_help=True, help="Look after a gallery: what it holds, its metrics, its labels.")
+gallery = typer.Typer(
+    no_args_is_help=True,
+    help="Look after a gallery: what it holds, its metrics, its labels.",
+    epilog=examples("lookdown gallery stats demo/gallery", "lookdown gallery adapt demo/gallery"),
+)
 
 Folder = Annotated[Path, typer.Argument(metavar="GALLERY", help="folder written by `lookdown index`")]
-AsJson = Annotated[bool, typer.Option("--json", help="as JSON")]
 
 
-@gallery.command()
+@gallery.command(epilog=examples("lookdown gallery stats demo/gallery", "lookdown gallery stats demo/gallery --json"))
 def stats(folder: Folder, as_json: AsJson = False) -> None:
     """Say what a gallery holds."""
-    import json
     from dataclasses import asdict
 
     from lookdown.gallery import Gallery
 
-    found = asdict(Gallery.open(folder).stats())
+    found = Gallery.open(folder).stats()
     if as_json:
-        typer.echo(json.dumps(found))
+        print_json(found)
         return
-    for name, value in found.items():
+    for name, value in asdict(found).items():
         shown = f"{value:,}" if isinstance(value, int) else ", ".join(value) if isinstance(value, tuple) else value
         typer.echo(f"{name.replace('_', ' '):<14} {shown or '-'}")
 
 
-@gallery.command()
+@gallery.command(
+    epilog=examples("lookdown gallery metrics demo/gallery", "lookdown gallery metrics demo/gallery --use 1-trained")
+)
 def metrics(
     folder: Folder,
     use: Annotated[str | None, typer.Option(help="search by this one from now on")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the metrics of a gallery, the one in use marked; or choose one."""
-    import json
+    """List the metrics of a gallery, or choose the one to use."""
     from dataclasses import asdict
 
     from lookdown.gallery import Gallery
@@ -51,8 +57,7 @@ def metrics(
     if use is not None:
         opened.use(use)
     if as_json:
-        listed = [asdict(metric) | {"in_use": metric.name == opened.metric} for metric in opened.metrics()]
-        typer.echo(json.dumps(listed))
+        print_json([asdict(metric) | {"in_use": metric.name == opened.metric} for metric in opened.metrics()])
         return
     for metric in opened.metrics():
         mark = "*" if metric.name == opened.metric else " "
@@ -60,7 +65,12 @@ def metrics(
         typer.echo(f"{mark} {metric.name:<16} {metric.created[:19]}  {rates:<11}  {metric.about}")
 
 
-@gallery.command()
+@gallery.command(
+    epilog=examples(
+        "lookdown gallery label demo/gallery --as tanker ID ID",
+        "lookdown gallery label demo/gallery --background --no-teach ID",
+    )
+)
 def label(
     folder: Folder,
     ids: Annotated[list[str], typer.Argument(help="chips, by the ids that `lookdown search` shows")],
@@ -68,6 +78,7 @@ def label(
     background: Annotated[bool, typer.Option("--background", help="they show none of the objects")] = False,
     clear: Annotated[bool, typer.Option("--clear", help="take their labels away")] = False,
     teach: Annotated[bool, typer.Option("--teach/--no-teach", help="re-estimate the metric with all labels")] = True,
+    as_json: AsJson = False,
 ) -> None:
     """Say what chips show, and teach the metric by it."""
     from lookdown.errors import InputError
@@ -78,14 +89,23 @@ def label(
     opened = Gallery.open(folder)
     labels, empty = ([], ids) if background else (ids, [])
     kinds = [kind] * len(labels)
+    learnt = None
     if teach:
-        _show(opened.teach(labels, kinds, background=empty))
+        learnt = opened.teach(labels, kinds, background=empty)
     else:
         opened.label(labels, kinds, background=empty)
-    typer.echo(f"{len(ids):,} chips labelled, {opened.stats().marked:,} in all")
+    marked = opened.stats().marked
+    if as_json:
+        print_json({"labelled": len(ids), "marked": marked, "learnt": learnt})
+        return
+    if learnt is not None:
+        _show(learnt)
+    typer.echo(f"{len(ids):,} chips labelled, {marked:,} in all")
 
 
-@gallery.command()
+@gallery.command(
+    epilog=examples("lookdown gallery adapt demo/gallery", "lookdown gallery adapt demo/gallery --clusters 20 --json")
+)
 def adapt(
     folder: Folder,
     clusters: Annotated[
@@ -97,28 +117,40 @@ def adapt(
     labels: Annotated[
         Literal["marked", "all", "none"], typer.Option(help="which labels count: yours, also the manifest's, none")
     ] = "marked",
-    seed: Annotated[int, typer.Option(help="of the clustering")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of the clustering")] = 0,
+    as_json: AsJson = False,
 ) -> None:
-    """Re-estimate the metric on what the gallery holds; no image is embedded again."""
+    """Fit the metric to what the gallery holds.
+
+    No image is embedded again, and none needs a label.
+    """
     from lookdown.gallery import Gallery
 
     opened = Gallery.open(folder)
-    _show(opened.adapt("auto" if clusters is None else clusters, method=method, labels=labels, seed=seed))
+    learnt = opened.adapt("auto" if clusters is None else clusters, method=method, labels=labels, seed=seed)
+    print_json(learnt) if as_json else _show(learnt)
 
 
-@gallery.command()
+@gallery.command(epilog=examples("lookdown gallery calibrate demo/gallery --labels all"))
 def calibrate(
     folder: Folder,
     labels: Annotated[Literal["marked", "all"], typer.Option(help="which labels count")] = "all",
-    seed: Annotated[int, typer.Option(help="of the intervals")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of the intervals")] = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Measure false-alarm rates on the labelled chips."""
     from lookdown.gallery import Gallery
 
-    _show(Gallery.open(folder).calibrate(labels=labels, seed=seed))
+    learnt = Gallery.open(folder).calibrate(labels=labels, seed=seed)
+    print_json(learnt) if as_json else _show(learnt)
 
 
-@gallery.command()
+@gallery.command(
+    epilog=examples(
+        "lookdown gallery remove demo/gallery ID ID",
+        "lookdown gallery remove demo/gallery --sensor near --until 2020-12-31",
+    )
+)
 def remove(
     folder: Folder,
     ids: Annotated[list[str] | None, typer.Argument(help="chips by their ids")] = None,
@@ -127,8 +159,12 @@ def remove(
     sensor: Annotated[list[str] | None, typer.Option(help="all chips of this sensor; repeatable")] = None,
     since: Annotated[str | None, typer.Option(help="all since then")] = None,
     until: Annotated[str | None, typer.Option(help="all until then")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Take chips out of a gallery; conditions together must all hold."""
+    """Take chips out of a gallery.
+
+    Conditions together must all hold.
+    """
     from lookdown.errors import InputError
     from lookdown.gallery import Gallery, Where
 
@@ -137,6 +173,9 @@ def remove(
         raise InputError("say which chips: by ids, or by --scene, --label, --sensor, --since, --until")
     opened = Gallery.open(folder)
     gone = opened.remove(ids) if ids else opened.remove(where=where)
+    if as_json:
+        print_json({"removed": gone, "chips": len(opened)})
+        return
     typer.echo(f"{gone:,} chips removed; {len(opened):,} left in {folder}")
 
 

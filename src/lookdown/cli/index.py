@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from lookdown.cli.json_output import AsJson, print_json
 
 
 def index(
     given: Annotated[
         list[Path],
         typer.Argument(
-            metavar="[RUN] IMAGES...",
+            metavar="[RUN] IMAGES",
             help="a run of `lookdown train`, then manifests, images, or folders of images and scenes",
         ),
     ],
@@ -37,11 +40,13 @@ def index(
     ] = False,
     time: Annotated[str | None, typer.Option(help="when the images were taken, ISO 8601")] = None,
     sensor: Annotated[str | None, typer.Option(help="what took the images")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Put images into a gallery; what is there already is left alone, so it can be stopped and run again."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    """Put an archive of images into a gallery.
 
+    What is there already is left alone, so it can be stopped and run again.
+    """
+    from lookdown.cli.progress import Progress
     from lookdown.errors import InputError
     from lookdown.gallery import Cutting, Gallery
     from lookdown.gallery.making import gallery_of_pretrained, gallery_of_run, is_run
@@ -60,18 +65,11 @@ def index(
         raise InputError(f"{run} is a run and has an embedder; leave --embedder out, or the run")
     if not images:
         raise InputError(f"there is nothing to index; give images after {run}")
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("fitting a projection" if embedder else "opening", total=None)
-
-        def show(done: int, known: int) -> None:
-            bar.update(task, completed=done, total=known)
-
+    with Progress("fitting a projection" if embedder else "opening") as progress:
         if run is not None:
             gallery = gallery_of_run(out, run)
         elif embedder is not None:
-            gallery = gallery_of_pretrained(out, embedder, images, cutting, dimension=dimension, progress=show)
+            gallery = gallery_of_pretrained(out, embedder, images, cutting, dimension=dimension, progress=progress)
         elif (out / "gallery.json").exists():
             gallery = Gallery.open(out)
         else:
@@ -79,12 +77,15 @@ def index(
                 f"{given[0]} is no run, so say how to embed: `lookdown index RUN IMAGES... -o {out}`, or without "
                 f"training `lookdown index --embedder tf_efficientnet_lite0 IMAGES... -o {out}`"
             )
-        bar.reset(task, description="indexing")
-        added = gallery.add(list(images), cutting=cutting, every_role=every_role, progress=show)
+        progress.begin("indexing")
+        added = gallery.add(list(images), cutting=cutting, every_role=every_role, progress=progress)
     for item, reason in list(added.skipped.items())[:20]:
         typer.echo(f"skipped {item}: {reason}", err=True)
     if len(added.skipped) > 20:
         typer.echo(f"and {len(added.skipped) - 20:,} more, see {out / 'skipped.csv'}", err=True)
+    if as_json:
+        print_json({"gallery": out, "chips": len(gallery), **asdict(added)})
+        return
     present = f", {added.present:,} were there" if added.present else ""
     typer.echo(f"{added.added:,} chips added{present}; {len(gallery):,} in {out}")
     if len(gallery):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from lookdown.cli.json_output import AsJson, print_json
 
+if TYPE_CHECKING:
     from lookdown.chips.preparing import Prepared
 
 
@@ -43,7 +43,7 @@ def prepare(
     reuse_split: Annotated[
         Path | None, typer.Option(help="a split.csv written before, to give the same roles again")
     ] = None,
-    seed: Annotated[int, typer.Option(help="of every random choice")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of every random choice")] = 0,
     margin: Annotated[float, typer.Option(min=0, help="added around a box, as a share of its longer side")] = 0.1,
     upright: Annotated[
         bool, typer.Option("--upright", help="turn oriented boxes so that their longer side lies flat")
@@ -74,18 +74,19 @@ def prepare(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="replace what another prepare left in the folder")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Cut chips from images and annotations, split them without leaks, write one table."""
-    from rich.console import Console
-    from rich.progress import Progress
+    """Cut images and annotations into chips and one table.
 
+    The chips are split into train, query and gallery without leaks. It can be stopped and run again.
+    """
     from lookdown.chips.cutting import Cutting
     from lookdown.chips.preparing import prepare as prepare_chips
     from lookdown.chips.sources import read_source
     from lookdown.chips.splitting import Splitting
+    from lookdown.cli.progress import Progress
     from lookdown.errors import SourceError
 
-    console = Console()
     chosen = tuple(name.strip() for name in train_classes.split(",")) if train_classes else None
     options = {"oriented": oriented, "boxes": boxes, "label": label, "size": size or None, "stride": stride or None}
     world = {"kinds": kinds, "chips": chips, "shift": shift, "scenes": scenes, "scene_size": scene_size}
@@ -101,7 +102,8 @@ def prepare(
         side = size[0] if size else None
         given = {**world, "size": side, "background": background, "train_classes": chosen}
         chosen_options = {name: value for name, value in given.items() if value is not None}
-        _make_world(console, {**chosen_options, "protocol": protocol, "seed": seed}, out, overwrite, dry_run)
+        drawn = {**chosen_options, "protocol": protocol, "seed": seed}
+        _make_world(drawn, out, overwrite=overwrite, dry_run=dry_run, as_json=as_json)
         return
     if strange := [name for name, value in world.items() if value is not None]:
         raise SourceError(
@@ -111,12 +113,16 @@ def prepare(
         raise SourceError(f"the source {source} needs the folder of its data: lookdown prepare {source} ROOT -o DIR")
     found = read_source(source, root, **options)
     classes = Counter(item.label or ("background" if item.background else "no class") for item in found.marked)
+    if dry_run and as_json:
+        print_json({
+            "images": len(found.scenes), "objects": len(found.marked), "classes": classes, "skipped": found.skipped
+        })  # fmt: skip
+        return
     listed = ", ".join(f"{name} {count:,}" for name, count in sorted(classes.items()))
-    console.print(f"{len(found.scenes):,} images, {len(found.marked):,} objects: {listed}", markup=False)
+    typer.echo(f"{len(found.scenes):,} images, {len(found.marked):,} objects: {listed}", err=not dry_run)
     if dry_run:
         return
-    with Progress(console=console) as bar:
-        task = bar.add_task("cutting", total=None)
+    with Progress("cutting") as progress:
         done = prepare_chips(
             found,
             out,
@@ -136,57 +142,66 @@ def prepare(
                 roles=reuse_split,
             ),
             overwrite=overwrite,
-            progress=lambda number, total: bar.update(task, completed=number, total=total),
+            progress=progress,
         )
-    _show(console, done, out)
+    (_print if as_json else _show)(done, out)
 
 
-def _make_world(console: Console, options: dict[str, Any], out: Path, overwrite: bool, dry_run: bool) -> None:
-    from rich.progress import Progress
-
+def _make_world(options: dict[str, Any], out: Path, *, overwrite: bool, dry_run: bool, as_json: bool) -> None:
     from lookdown.chips.synthetic.world import World, make, plan
+    from lookdown.cli.progress import Progress
 
     world = World(**options)
     if dry_run:
         planned, _, notes = plan(world)
-        console.print(f"{len(planned):,} chips and {world.scenes} scenes would be drawn", markup=False)
-        console.print("\n".join(notes), markup=False)
+        if as_json:
+            print_json({"chips": len(planned), "scenes": world.scenes, "notes": notes})
+        else:
+            typer.echo("\n".join((f"{len(planned):,} chips and {world.scenes} scenes would be drawn", *notes)))
         return
-    with Progress(console=console) as bar:
-        task = bar.add_task("drawing", total=None)
-        done = make(
-            world,
-            out,
-            overwrite=overwrite,
-            progress=lambda number, total: bar.update(task, completed=number, total=total),
-        )
-    _show(console, done, out)
-    if world.scenes:
-        console.print(f"{world.scenes} scenes with their boxes in {out / 'scenes'}", markup=False)
+    with Progress("drawing") as progress:
+        done = make(world, out, overwrite=overwrite, progress=progress)
+    (_print if as_json else _show)(done, out)
+    if world.scenes and not as_json:
+        typer.echo(f"{world.scenes} scenes with their boxes in {out / 'scenes'}")
 
 
-def _show(console: Console, done: Prepared, out: Path) -> None:
+def _print(done: Prepared, out: Path) -> None:
+    classes = [
+        {"label": label, "background": background, **roles} for (label, background), roles in _classes(done).items()
+    ]
+    print_json({
+        "manifest": out / "manifest.parquet", "chips": len(done.manifest), "classes": classes, "skipped": done.skipped,
+        "notes": done.notes, "resumed": done.resumed,
+    })  # fmt: skip
+
+
+def _show(done: Prepared, out: Path) -> None:
+    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     if done.resumed:
-        console.print(
-            f"{out} was prepared before from the same data with the same options; nothing to do", markup=False
-        )
-    manifest = done.manifest
-    counts = Counter(
-        zip(manifest.labels, manifest.table["role"].to_pylist(), manifest.background.tolist(), strict=True)
-    )
+        typer.echo(f"{out} was prepared before from the same data with the same options; nothing to do")
     table = Table("class", "train", "query", "gallery")
-    for name, background in sorted({(key[0], key[2]) for key in counts}, key=lambda key: (key[1], key[0] or "")):
-        row = [f"{counts[name, role, background]:,}" for role in ("train", "query", "gallery")]
-        table.add_row(escape(name or ("background" if background else "no class")), *row)
-    console.print(table)
+    for (label, background), roles in _classes(done).items():
+        shown = label or ("background" if background else "no class")
+        table.add_row(escape(shown), *(f"{count:,}" for count in roles.values()))
+    Console().print(table)
     for note in done.notes:
-        console.print(note, markup=False)
+        typer.echo(note)
     reasons = Counter(item.reason for item in done.skipped).most_common()
     for reason, count in reasons[:10]:
-        console.print(f"skipped {count:,}: {reason}", markup=False)
+        typer.echo(f"skipped {count:,}: {reason}")
     if len(reasons) > 10:
-        console.print(f"and {len(reasons) - 10:,} more reasons, see skipped.csv", markup=False)
-    console.print(f"{len(manifest):,} chips in {out / 'manifest.parquet'}", markup=False)
+        typer.echo(f"and {len(reasons) - 10:,} more reasons, see {out / 'skipped.csv'}")
+    typer.echo(f"{len(done.manifest):,} chips in {out / 'manifest.parquet'}")
+
+
+def _classes(done: Prepared) -> dict[tuple[str | None, bool], dict[str, int]]:
+    """Return how many chips of each class, background last, have each role."""
+    manifest = done.manifest
+    columns = manifest.labels, manifest.background.tolist(), manifest.table["role"].to_pylist()
+    counts = Counter(zip(*columns, strict=True))
+    names = sorted({key[:2] for key in counts}, key=lambda name: (name[1], name[0] or ""))
+    return {name: {role: counts[*name, role] for role in ("train", "query", "gallery")} for name in names}

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from lookdown.cli.json_output import AsJson, print_json
+
 
 def reproduce(
     targets: Annotated[
@@ -37,21 +39,24 @@ def reproduce(
         "runs/reproduce"
     ),
     out: Annotated[Path | None, typer.Option("--out", "-o", help="pages go here; else RUNS/results")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Make tables and figures of the paper, ours beside the paper's; what was trained before is used again."""
-    from rich.console import Console
+    """Make the paper's tables and figures, ours beside the paper's.
 
+    What was trained before is used again.
+    """
+    from lookdown.cli.progress import Progress
     from lookdown.experiments.reproduce import reproduce as make
     from lookdown.experiments.setting import Setting
 
-    console = Console(stderr=True)
-    with console.status("", spinner="dots") as status:
+    files: list[Path] = []
 
-        def note(line: str) -> None:
-            if console.is_terminal:
-                status.update(line)
-            else:
-                console.print(line, markup=False, highlight=False)
+    def wrote(file: Path) -> None:
+        files.append(file)
+        if not as_json:
+            typer.echo(str(file))
 
-        setting = Setting(scale, runs, data, seeds, note)
-        make(targets, setting, out or runs / "results", lambda file: typer.echo(str(file)))
+    with Progress("") as progress:
+        make(targets, Setting(scale, runs, data, seeds, progress.note), out or runs / "results", wrote)
+    if as_json:
+        print_json({"files": files})

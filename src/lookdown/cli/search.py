@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    pass
+from lookdown.cli.json_output import AsJson
 
 
 def search(
@@ -33,10 +32,12 @@ def search(
     turned: Annotated[
         bool, typer.Option("--turned", help="look at the example in four turns, so that its heading does not matter")
     ] = False,
-    overlap: Annotated[float, typer.Option(help="windows of a scene that share more are one hit; 1 keeps all")] = 0.2,
+    overlap: Annotated[
+        float, typer.Option(min=0, max=1, help="windows of a scene that share more are one hit; 1 keeps all")
+    ] = 0.2,
     expand: Annotated[int, typer.Option(min=0, help="so many best hits join the query, for a second search")] = 0,
     rerank: Annotated[bool, typer.Option("--rerank", help="order hits by k-reciprocal neighbours")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="everything, as JSON")] = False,
+    as_json: AsJson = False,
     csv: Annotated[Path | None, typer.Option(help="also write a table, FILE.csv")] = None,
     geojson: Annotated[Path | None, typer.Option(help="also write a map layer, FILE.geojson, for QGIS, say")] = None,
     geoparquet: Annotated[Path | None, typer.Option(help="also write a map layer, FILE.parquet")] = None,

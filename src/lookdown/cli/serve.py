@@ -34,7 +34,7 @@ def serve(
     megapixels: Annotated[int, typer.Option(min=1, max=300, help="of an image that is sent")] = 25,
     rate: Annotated[float, typer.Option(min=0, help="requests a second that one client may send; 0 for any")] = 200.0,
 ) -> None:
-    """Serve a gallery: an HTTP API, and a page to look, mark and search again."""
+    """Serve a gallery: a page to look, mark and search again, and HTTP."""
     from lookdown.gallery import Gallery
     from lookdown.service.running import serve as run
     from lookdown.service.settings import Settings

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lookdown.cli.json_output import AsJson, print_json
+
 if TYPE_CHECKING:
     from lookdown.training.loop import Step
 
@@ -24,11 +26,13 @@ def train(
         ),
     ] = None,
     resume: Annotated[Path | None, typer.Option(help="the folder of a run that was stopped: go on with it")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Train an embedder and its metric; can be killed at any time, and resumed to the same bits."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    """Train an embedder and its metric from a recipe.
 
+    It can be killed at any time, and resumed to the same bits.
+    """
+    from lookdown.cli.progress import Progress
     from lookdown.config import read_recipe
     from lookdown.errors import InputError
     from lookdown.training import training
@@ -36,46 +40,41 @@ def train(
 
     if (recipe is None) == (resume is None) or (recipe is None) != (out is None):
         raise InputError("give a recipe and a folder, `lookdown train RECIPE -o RUN`, or `lookdown train --resume RUN`")
-    console = Console(quiet=os.environ.get("RANK", "0") != "0")  # of several processes, one speaks
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[shown]}"), TimeRemainingColumn())
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("reading chips", total=None, shown="")
+    first = os.environ.get("RANK", "0") == "0"  # of several processes, one speaks
+    with Progress("reading chips", quiet=not first) as progress:
         begun, validated = False, ""
-
-        def on_reading(done: int, total: int) -> None:
-            bar.update(task, description="reading chips", completed=done, total=total, shown="")
 
         def on_step(step: Step) -> None:
             nonlocal begun
             total, done = step.epochs * step.steps, step.epoch * step.steps + step.step
-            if not begun:  # of a resumed run, what was done before says nothing of the time left
-                bar.reset(task, total=total, completed=done)
+            if not begun:
+                progress.begin("training", done)
                 begun = True
-            bar.update(
-                task,
+            progress.bar(
+                done + 1,
+                total,
                 description=f"stage {step.stage}, epoch {step.epoch + 1} of {step.epochs}",
-                completed=done + 1,
-                shown=f"loss {step.loss:.3f}  accuracy {step.accuracy:.2f}{validated}",
+                detail=f"loss {step.loss:.3f}  accuracy {step.accuracy:.2f}{validated}",
             )
 
         def on_epoch(record: dict[str, float | int]) -> None:
             nonlocal validated
             validated = f"  validation mAP {record['validation_map']:.3f}"
-            bar.console.print(
+            progress.say(
                 f"epoch {record['epoch']:>3}  stage {record['stage']}  loss {record['loss']:.4f}  accuracy "
-                f"{record['accuracy']:.3f}  validation mAP {record['validation_map']:.4f}  {record['seconds']:.1f} s",
-                markup=False,
-                highlight=False,
+                f"{record['accuracy']:.3f}  validation mAP {record['validation_map']:.4f}  {record['seconds']:.1f} s"
             )
 
-        def on_note(sentence: str) -> None:
-            bar.console.print(sentence, markup=False)
-
-        observer = training.Observer(on_reading, on_step, on_epoch, on_note)
+        observer = training.Observer(progress, on_step, on_epoch, progress.say)
         if resume is not None:
             run = training.resume(resume, observer, override or ())
         else:
             assert recipe is not None
             assert out is not None
             run = training.train(read_recipe(Recipe, recipe, override or ()), out, observer)
-    console.print(f"embedder and metric are in {run.path}; try `lookdown evaluate {run.path}`", markup=False)
+    if not first:
+        return
+    if as_json:
+        print_json({"path": run.path, "data": run.data, "trunk": run.trunk, "history": run.history()})
+        return
+    typer.echo(f"embedder and metric are in {run.path}; try `lookdown evaluate {run.path}`")
