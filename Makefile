@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # By the environment, so that it binds the environments in which packages are built as well.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help check test test-slow bench demo build clean
+.PHONY: help check test test-slow bench demo docs build clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -36,11 +36,12 @@ bench: $(VENV)/.every-extra  ## side-by-side measurements; each prints a table o
 	$(BIN)/python benchmarks/turned_queries.py
 	$(BIN)/python benchmarks/service.py
 
-demo: $(VENV)/.every-extra  ## draw the synthetic world, train, and compare cosine with the likelihood ratio
-	$(BIN)/lookdown prepare synthetic -o demo/world
-	test -f demo/run/run.json || $(BIN)/lookdown train recipes/synthetic.toml -o demo/run
-	$(BIN)/lookdown train --resume demo/run
-	$(BIN)/lookdown evaluate demo/run
+demo: $(VENV)/.demo  ## the whole story on the synthetic world, into demo/; SERVE=1 ends with the page running
+	$(BIN)/lookdown demo
+	$(if $(SERVE),$(BIN)/lookdown serve demo/gallery)
+
+docs: $(VENV)/.every-extra  ## the documentation site, into build/site; a broken link fails it
+	$(BIN)/python -m zensical build --strict
 
 build: $(VENV)/.every-extra  ## the wheel, installed into a clean environment and imported there
 	rm -rf dist build/clean
@@ -61,5 +62,10 @@ $(VENV)/.torch: constraints.txt
 	touch $@
 
 $(VENV)/.every-extra: $(VENV)/.torch pyproject.toml
-	$(PIP) --editable '.[chips,networks,training,gallery,reproduce,service,cli,bench,dev]'
+	$(PIP) --editable '.[chips,networks,training,gallery,reproduce,service,cli,bench,docs,dev]'
+	touch $@
+
+# What a user installs: the tools to work on lookdown are left out.
+$(VENV)/.demo: $(VENV)/.torch pyproject.toml
+	$(PIP) --editable '.[training,service]'
 	touch $@

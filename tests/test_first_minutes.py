@@ -1,0 +1,112 @@
+"""The first five minutes of a new user: a clone, and the two commands of the README."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+# As a stranger's shell has them: nothing of this environment but what pip needs to find packages.
+BARE = {name: value for name, value in os.environ.items() if not name.startswith(("VIRTUAL_ENV", "PYTHON", "LOOKDOWN"))}
+
+
+def typed(folder: Path, *command: str) -> str:
+    done = subprocess.run(command, cwd=folder, env=BARE, capture_output=True, text=True, timeout=1800)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone in which the first command was typed."""
+    folder = tmp_path_factory.mktemp("first") / "lookdown"
+    typed(ROOT, "git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(folder))
+    told = typed(folder, "make", "demo", f"PYTHON={sys.executable}")
+    assert "lookdown serve demo/gallery" in told
+    return folder
+
+
+def commands() -> list[str]:
+    text = (ROOT / "README.md").read_text()
+    block = re.search(r"## Two commands.*?```\n(.*?)```", text, flags=re.DOTALL)
+    assert block is not None
+    return block[1].splitlines()
+
+
+def test_the_readme_has_two_commands() -> None:
+    assert commands() == ["make demo", ".venv/bin/lookdown serve demo/gallery"]
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_the_run_itself_comes_to(clone: Path) -> None:
+    text = (clone / "demo" / "index.html").read_text()
+    shown = re.search(r"<td>GLRT loss</td><td[^>]*>([\d.]+) .*?</td><td[^>]*>([\d.]+) ", text)
+    assert shown is not None
+    means = json.loads(typed(clone, ".venv/bin/lookdown", "evaluate", "demo/run", "--json"))["means"]
+    for figure, metric in zip(shown.groups(), ("cosine", "glrt"), strict=True):
+        assert abs(float(figure) - 100 * means[metric]["mean_average_precision"]["value"]) < 0.06
+    assert 0.4 < float(shown[2]) / 100 < 0.95  # it has learnt, and the world is not too easy
+
+
+@pytest.mark.slow
+def test_the_second_command_serves_what_the_first_has_left(clone: Path) -> None:
+    command = [*commands()[1].split(), "--port", "0"]
+    server = subprocess.Popen(command, cwd=clone, env=BARE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        address = re.search(r"http://127\.0\.0\.1:\d+", server.stdout.readline())
+        assert address is not None
+        with urlopen(address[0], timeout=30) as answer:
+            assert b"lookdown" in answer.read()
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(timeout=30)
+
+
+@pytest.mark.slow
+def test_a_second_demo_uses_what_is_there(clone: Path) -> None:
+    kept = clone / "demo" / "run" / "run.json"
+    before = kept.stat().st_mtime_ns
+    typed(clone, "make", "demo")
+    assert kept.stat().st_mtime_ns == before
+
+
+@pytest.mark.slow
+def test_the_wheel_alone_runs_the_quickstart(tmp_path: Path) -> None:
+    """Outside the repository: the page, the recipes and the synthetic world are in the wheel."""
+    typed(ROOT, sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path))
+    wheel = next(tmp_path.glob("*.whl"))
+    typed(tmp_path, sys.executable, "-m", "venv", "clean")
+    install = (
+        str(tmp_path / "clean/bin/python"),
+        "-m",
+        "pip",
+        "install",
+        "--constraint",
+        str(ROOT / "constraints.txt"),
+    )
+    typed(tmp_path, *install, "torch")
+    typed(tmp_path, *install, f"{wheel}[training,service]")
+    for page in ("README.md", "docs/quickstart.md"):
+        here = tmp_path / Path(page).stem
+        here.mkdir()
+        blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
+        assert blocks
+        (here / "quickstart.py").write_text("\n".join(blocks))
+        typed(here, "../clean/bin/python", "quickstart.py")
+    changes = "stage1.epochs=1", "stage2.epochs=1", "network.size=32"
+    small = f"chips=14, abroad=12, size=32, scene_size=640, changes={changes}"
+    story = f"from pathlib import Path; from lookdown.demo import *; print(tell(Path('demo'), Scale({small})).page)"
+    assert typed(tmp_path, "clean/bin/python", "-c", story).strip() == "demo/index.html"
+    code = "from pathlib import Path; import lookdown.service; print(Path(lookdown.service.__file__).parent)"
+    service = Path(typed(tmp_path, "clean/bin/python", "-c", code).strip())
+    assert tmp_path in service.parents
+    assert (service / "page" / "index.html").is_file()
