@@ -132,7 +132,10 @@ def _read_table(file: Path) -> tuple[pa.Table, str]:
     except FileNotFoundError as error:
         raise ManifestError(f"{file} is missing; run `lookdown prepare`, or name a manifest") from error
     except (OSError, pa.ArrowException) as error:
-        raise ManifestError(f"{file} cannot be read: {str(error).splitlines()[0]}") from error
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise ManifestError(
+            f"{file} cannot be read: {reason}; name a manifest that `lookdown prepare` wrote"
+        ) from error
     metadata = table.schema.metadata or {}
     absent = [field.name for field in SCHEMA if not field.nullable and field.name not in table.column_names]
     if absent:

@@ -49,6 +49,7 @@ def index(
     from lookdown.cli.progress import Progress
     from lookdown.errors import InputError
     from lookdown.gallery import Cutting, Gallery
+    from lookdown.gallery.intake import parts_of
     from lookdown.gallery.making import gallery_of_pretrained, gallery_of_run, is_run
 
     cutting = Cutting(
@@ -67,6 +68,7 @@ def index(
         raise InputError(f"there is nothing to index; give images after {run}")
     with Progress("fitting a projection" if embedder else "opening") as progress:
         if run is not None:
+            parts_of(images, cutting)  # what does not exist is refused before there is a gallery
             gallery = gallery_of_run(out, run)
         elif embedder is not None:
             gallery = gallery_of_pretrained(out, embedder, images, cutting, dimension=dimension, progress=progress)

@@ -264,7 +264,7 @@ class Gallery:
         if twice := {name for name in (*ids, *background) if [*ids, *background].count(name) > 1}:
             raise InputError(f"chip {min(twice)} is named twice; say one thing of each")
         if wrong := [label for label in labels if label is not None and not (isinstance(label, str) and label)]:
-            raise InputError(f"a label is a text or None, got {wrong[0]!r}")
+            raise InputError(f"a label is a text or None, got {wrong[0]!r}; give the name of a kind")
         with self._folder.writing():
             self.refresh()
             self._rows([*ids, *background])

@@ -130,4 +130,6 @@ def _refuse_to_replace(folder: Path, *, overwrite: bool) -> None:
     if not overwrite:
         raise StoredMetricError(f"{folder} exists; pass overwrite=True to replace it; nothing was written")
     if not folder.is_dir() or {path.name for path in folder.iterdir()} != FILES:
-        raise StoredMetricError(f"{folder} is not a metric, or holds other files as well; nothing was written")
+        raise StoredMetricError(
+            f"{folder} is not a metric, or holds other files as well; nothing was written, name another folder"
+        )

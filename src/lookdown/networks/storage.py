@@ -172,4 +172,6 @@ def _refuse_to_replace(folder: Path, *, overwrite: bool) -> None:
     if not overwrite:
         raise StoredEmbedderError(f"{folder} exists; pass overwrite=True to replace it; nothing was written")
     if not folder.is_dir() or {path.name for path in folder.iterdir()} != FILES:
-        raise StoredEmbedderError(f"{folder} is not an embedder, or holds other files as well; nothing was written")
+        raise StoredEmbedderError(
+            f"{folder} is not an embedder, or holds other files as well; nothing was written, name another folder"
+        )

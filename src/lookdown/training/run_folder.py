@@ -39,9 +39,8 @@ class RunFolder:
         made_by = {"versions": _versions(), "python": platform.python_version(), "data": data, "trunk": trunk}
         try:
             if path.exists() and not _is_free(path):
-                raise OutputError(
-                    f"{path} is there already; name another folder, or go on with `lookdown train --resume {path}`"
-                )
+                going_on = f", or go on with `lookdown train --resume {path}`" if (path / MARKER).exists() else ""
+                raise OutputError(f"{path} is there already; name another folder{going_on}")
             path.mkdir(parents=True, exist_ok=True)
             _part(path / MARKER).write_text(json.dumps(made_by, indent=2) + "\n")
             _write(path / "recipe.toml", to_toml(recipe))

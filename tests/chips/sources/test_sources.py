@@ -246,7 +246,9 @@ def test_images_of_one_stem_are_kept_apart(tmp_path: Path) -> None:
 
 
 def test_unknown_sources_and_options_are_named(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"no source 'marr20'; known are coco, dota"):
+    with pytest.raises(
+        SourceError, match=r"no source 'marr20'; known are coco, dota.* and synthetic; did you mean mar20\?"
+    ):
         read_source("marr20", tmp_path)
     layouts.folders(tmp_path, 1)
     with pytest.raises(SourceError, match="oriented means nothing to the source folder"):

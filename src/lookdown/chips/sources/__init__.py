@@ -6,6 +6,7 @@ A new source is a file here with such a function, and its name in `SOURCES`.
 from __future__ import annotations
 
 import inspect
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ SOURCES = ("coco", "dota", "fair1m", "fgsc23", "fgsrsi23", "folder", "geojson", 
 def read_source(name: str, root: Path, **options: Any) -> Annotated:
     """Read a source by name; options that are None are left to their defaults, and one that it lacks is refused."""
     if name not in SOURCES:
-        raise SourceError(f"there is no source {name!r}; known are {', '.join(SOURCES)}")
+        close = get_close_matches(name, [*SOURCES, "synthetic"], n=1)
+        guess = f"; did you mean {close[0]}?" if close else ""
+        raise SourceError(f"there is no source {name!r}; known are {', '.join(SOURCES)} and synthetic{guess}")
     if not root.exists():
         raise SourceError(f"{root} does not exist; give the folder of the data as ROOT")
     read = import_module(f"lookdown.chips.sources.{name}").read

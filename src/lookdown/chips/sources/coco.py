@@ -31,7 +31,7 @@ def _add(found: Annotated, file: Path, root: Path) -> None:
     try:
         content: Any = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise SourceError(f"{file} is not JSON in UTF-8: {error}") from error
+        raise SourceError(f"{file} is not JSON in UTF-8: {error}; give the file of annotations") from error
     if not isinstance(content, dict) or not {"images", "annotations", "categories"} <= set(content):
         raise SourceError(f"{file} has no images, annotations and categories; it is not a COCO file")
     names = {category["id"]: str(category["name"]) for category in content["categories"]}

@@ -37,7 +37,7 @@ def read_table(file: Path, root: Path) -> Annotated:
         with file.open(newline="", encoding="utf-8-sig") as lines:
             rows = [row for row in csv.reader(lines) if row]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise SourceError(f"{file} cannot be read as CSV in UTF-8: {error}") from error
+        raise SourceError(f"{file} cannot be read as CSV in UTF-8: {error}; save it so, or name another") from error
     for number, row in enumerate(rows, start=1):
         if len(row) != 2:
             raise SourceError(f"{file}, line {number} has {len(row)} columns, not two: an image and its class")
