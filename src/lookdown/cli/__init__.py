@@ -56,13 +56,15 @@ app.command(rich_help_panel=START, epilog=examples("lookdown doctor", "lookdown 
 app.command(
     rich_help_panel=METRIC,
     epilog=examples(
-        "lookdown prepare synthetic -o demo/world",
+        "lookdown prepare synthetic -o data/synthetic",
         "lookdown prepare geojson scenes --boxes boxes.geojson --label kind -o chips",
     ),
 )(prepare)
 app.command(
     rich_help_panel=METRIC,
-    epilog=examples("lookdown train recipes/synthetic.toml -o demo/run", "lookdown train --resume demo/run"),
+    epilog=examples(
+        "lookdown train recipes/synthetic.toml -o runs/synthetic", "lookdown train --resume runs/synthetic"
+    ),
 )(train)
 app.command(
     rich_help_panel=METRIC,
