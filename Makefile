@@ -38,7 +38,7 @@ bench: $(VENV)/.every-extra  ## side-by-side measurements; each prints a table o
 
 demo: $(VENV)/.demo  ## the whole story on the synthetic world, into demo/; SERVE=1 ends with the page running
 	$(BIN)/lookdown demo
-	$(if $(SERVE),$(BIN)/lookdown serve demo/gallery)
+	$(if $(filter 1,$(SERVE)),$(BIN)/lookdown serve demo/gallery)
 
 docs: $(VENV)/.every-extra  ## the documentation site, into build/site; a broken link fails it
 	$(BIN)/python -m zensical build --strict
@@ -55,9 +55,10 @@ build: $(VENV)/.every-extra  ## the wheel, installed into a clean environment an
 clean:  ## drop the environment and what was built
 	rm -rf $(VENV) dist build
 
-# torch goes in alone and first: a range resolved before it would draw gigabytes of CUDA packages.
+# torch goes in alone and first, so that nothing else decides which build of it comes (CONTRIBUTING.md, Dependencies).
 $(VENV)/.torch: constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'lookdown needs Python 3.11 or later; name one: make PYTHON=python3.12')"
+	$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	$(PIP) torch
 	touch $@
 

@@ -15,23 +15,17 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # As a stranger's shell has them: nothing of this environment but what pip needs to find packages.
-BARE = {name: value for name, value in os.environ.items() if not name.startswith(("VIRTUAL_ENV", "PYTHON", "LOOKDOWN"))}
+BARE = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith(("VIRTUAL_ENV", "PYTHON", "LOOKDOWN", "MAKE", "MFLAGS"))
+} | {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 
 def typed(folder: Path, *command: str) -> str:
     done = subprocess.run(command, cwd=folder, env=BARE, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout
-
-
-@pytest.fixture(scope="module")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A clone in which the first command was typed."""
-    folder = tmp_path_factory.mktemp("first") / "lookdown"
-    typed(ROOT, "git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(folder))
-    told = typed(folder, "make", "demo", f"PYTHON={sys.executable}")
-    assert "lookdown serve demo/gallery" in told
-    return folder
 
 
 def commands() -> list[str]:
@@ -41,6 +35,16 @@ def commands() -> list[str]:
     return block[1].splitlines()
 
 
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone in which the first command was typed."""
+    folder = tmp_path_factory.mktemp("first") / "lookdown"
+    typed(ROOT, "git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(folder))
+    told = typed(folder, "make", "demo", f"PYTHON={sys.executable}")
+    assert f"  {commands()[1]}\n" in told  # to be typed as it stands
+    return folder
+
+
 def test_the_readme_has_two_commands() -> None:
     assert commands() == ["make demo", ".venv/bin/lookdown serve demo/gallery"]
 
@@ -48,7 +52,7 @@ def test_the_readme_has_two_commands() -> None:
 @pytest.mark.slow
 def test_the_page_shows_what_the_run_itself_comes_to(clone: Path) -> None:
     text = (clone / "demo" / "index.html").read_text()
-    shown = re.search(r"<td>GLRT loss</td><td[^>]*>([\d.]+) .*?</td><td[^>]*>([\d.]+) ", text)
+    shown = re.search(r"GLRT loss</th><td[^>]*>([\d.]+) .*?</td><td[^>]*>([\d.]+) ", text)
     assert shown is not None
     means = json.loads(typed(clone, ".venv/bin/lookdown", "evaluate", "demo/run", "--json"))["means"]
     for figure, metric in zip(shown.groups(), ("cosine", "glrt"), strict=True):
@@ -73,10 +77,13 @@ def test_the_second_command_serves_what_the_first_has_left(clone: Path) -> None:
 
 @pytest.mark.slow
 def test_a_second_demo_uses_what_is_there(clone: Path) -> None:
-    kept = clone / "demo" / "run" / "run.json"
-    before = kept.stat().st_mtime_ns
+    made = [clone / "demo" / name for name in ("world", "abroad", "run", "baselines", "gallery")]
+    before = {file: file.stat().st_mtime_ns for folder in made for file in folder.rglob("*") if file.is_file()}
+    assert len(before) > 2000
     typed(clone, "make", "demo")
-    assert kept.stat().st_mtime_ns == before
+    after = {file: file.stat().st_mtime_ns for folder in made for file in folder.rglob("*") if file.is_file()}
+    assert after == before
+    assert "with what was there from before" in (clone / "demo" / "index.html").read_text()
 
 
 @pytest.mark.slow

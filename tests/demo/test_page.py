@@ -40,7 +40,7 @@ def test_the_page_is_whole_and_needs_nothing_else(heard: Heard) -> None:
 def test_its_figures_are_those_of_the_run(heard: Heard) -> None:
     text = heard.told.page.read_text()
     found = evaluate_run(heard.folder / "run").evaluations
-    home = re.search(r"<td>GLRT loss</td><td[^>]*>([\d.]+) .*?</td><td[^>]*>([\d.]+) ", text)
+    home = re.search(r"GLRT loss</th><td[^>]*>([\d.]+) .*?</td><td[^>]*>([\d.]+) ", text)
     assert home is not None
     for shown, name in zip(home.groups(), ("cosine", "glrt"), strict=True):
         assert abs(float(shown) - 100 * found[name].mean_average_precision) < 0.06

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +33,8 @@ def demo(
             progress.say(title)
             progress.begin(title.split(":")[0])
 
-        told = tell(out, listener=Listener(chapter, progress, progress.say))
+        program = "lookdown" if shutil.which("lookdown") else sys.argv[0]
+        told = tell(out, listener=Listener(chapter, progress, progress.say), program=program)
     if as_json:
         print_json(told)
         return

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def train(
-    recipe: Annotated[Path | None, typer.Argument(help="a TOML recipe, see recipes/")] = None,
+    recipe: Annotated[
+        Path | None,
+        typer.Argument(help="a TOML recipe, or one that comes with lookdown by its name, such as synthetic"),
+    ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="folder of the run, new or empty")] = None,
     override: Annotated[
         list[str] | None,
@@ -37,6 +40,7 @@ def train(
     from lookdown.errors import InputError
     from lookdown.training import training
     from lookdown.training.recipe import Recipe
+    from lookdown.training.recipe_files import recipe_file
 
     if (recipe is None) == (resume is None) or (recipe is None) != (out is None):
         raise InputError("give a recipe and a folder, `lookdown train RECIPE -o RUN`, or `lookdown train --resume RUN`")
@@ -71,7 +75,7 @@ def train(
         else:
             assert recipe is not None
             assert out is not None
-            run = training.train(read_recipe(Recipe, recipe, override or ()), out, observer)
+            run = training.train(read_recipe(Recipe, recipe_file(recipe), override or ()), out, observer)
     if not first:
         return
     if as_json:

@@ -38,7 +38,8 @@ def draw_pairs(scores: PairScores) -> str:
     cut = _WIDE * (scores.best_threshold - low) / (high - low)
     ground = _HIGH - _FOOT
     return (
-        f'<svg viewBox="0 0 {_WIDE} {_HIGH}" role="img" aria-label="{escape(scores.name)}: distributions of scores">'
+        f'<svg viewBox="0 0 {_WIDE} {_HIGH}" role="img" aria-label="{escape(scores.name)}: scores of same '
+        f'pairs around {np.median(scores.same):.2g}, of different pairs around {np.median(scores.different):.2g}">'
         f'{areas}<line class="axis" x1="0" y1="{ground}" x2="{_WIDE}" y2="{ground}"/>'
         f'<line class="cut" x1="{cut:.1f}" y1="0" x2="{cut:.1f}" y2="{ground}"/>'
         f'<text x="0" y="{ground + 16}">{low:.3g}</text>'
@@ -66,7 +67,8 @@ def draw_scene(found: SceneSearch) -> str:
     corners = f"{north:.4f}° N {west:.4f}° E", f"{south:.4f}° N {east:.4f}° E"
     return (
         f'<svg class="scene" viewBox="0 0 {_SIDE} {_SIDE}" role="img" aria-label="{escape(found.scene.stem)} from '
-        f'above, with what was found"><image href="{jpeg_url(pixels.transpose(1, 2, 0))}" width="{_SIDE}" '
+        f'above: {sum(found.right)} of {len(found.hits)} places found are right">'
+        f'<image href="{jpeg_url(pixels.transpose(1, 2, 0))}" width="{_SIDE}" '
         f'height="{_SIDE}"/>{"".join(shapes)}'
         f'<line class="bar" x1="12" y1="{_SIDE - 12}" x2="{12 + bar:.1f}" y2="{_SIDE - 12}"/>'
         f'<text class="place" x="12" y="{_SIDE - 18}">200 m</text>'

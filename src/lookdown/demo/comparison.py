@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,8 +21,20 @@ from lookdown.training.learner import Network
 from lookdown.training.samples import FeatureSamples
 from lookdown.training.statistics import embed_all
 
-__all__ = ["Chips", "Way", "adapted_way", "cosine_way", "ratio_way", "see_chips"]
+__all__ = [
+    "ADAPTED",
+    "COSINE",
+    "RATIO",
+    "Chips",
+    "Way",
+    "adapted_way",
+    "cosine_way",
+    "ratio_way",
+    "see_chips",
+    "way_of",
+]
 
+COSINE, RATIO, ADAPTED = "cosine", "likelihood ratio", "adapted"
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Progress = Callable[[int, int], None]
@@ -122,16 +134,21 @@ def see_chips(world: Path, run: Path, *, views: int, progress: Progress) -> Chip
 def cosine_way(chips: Chips, run: Path, loss: str) -> Way:
     """Return a loss compared by the cosine."""
     embeddings = chips.embeddings(run)
-    return Way(loss, "cosine", chips, Cosine().fit(embeddings), embeddings)
+    return Way(loss, COSINE, chips, Cosine().fit(embeddings), embeddings)
 
 
 def ratio_way(chips: Chips, run: Path, loss: str) -> Way:
     """Return a loss compared by the likelihood ratio of its training chips."""
-    return Way(loss, "likelihood ratio", chips, load_metric(run / "metric"), chips.embeddings(run))
+    return Way(loss, RATIO, chips, load_metric(run / "metric"), chips.embeddings(run))
 
 
 def adapted_way(chips: Chips, run: Path, loss: str) -> tuple[Way, Adaptation]:
     """Return a loss compared by its ratio, adapted to the chips without a look at their labels."""
     each = [chips.embeddings(run, turn) for turn in range(4)]
     found = adapt(load_metric(run / "metric"), each[0], cluster_by=np.mean(each, axis=0))
-    return Way(loss, "adapted", chips, found.metric, each[0]), found
+    return Way(loss, ADAPTED, chips, found.metric, each[0]), found
+
+
+def way_of(ways: Sequence[Way], loss: str, rule: str) -> Way:
+    """Return the way of a loss and a rule."""
+    return next(way for way in ways if (way.loss, way.rule) == (loss, rule))

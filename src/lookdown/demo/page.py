@@ -12,7 +12,7 @@ import numpy as np
 from lookdown.adaptation import Adaptation
 from lookdown.demo.archive import Accepted, SceneSearch
 from lookdown.demo.charts import draw_pairs, draw_scene, jpeg_url
-from lookdown.demo.comparison import Chips, Way
+from lookdown.demo.comparison import ADAPTED, COSINE, RATIO, Chips, Way, way_of
 from lookdown.experiments.figure_1 import PairScores
 
 __all__ = ["Findings", "difference", "to_html"]
@@ -25,7 +25,7 @@ _FOOTER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     """All that the page shows."""
 
@@ -54,14 +54,14 @@ class Findings:
 
 def to_html(found: Findings) -> str:
     """Return the page."""
-    unified, ours = _way(found.home, "unified", "cosine"), _way(found.home, "glrt", "likelihood ratio")
-    before, after = _way(found.abroad, "glrt", "likelihood ratio"), _way(found.abroad, "glrt", "adapted")
+    unified, ours = way_of(found.home, "unified", COSINE), way_of(found.home, "glrt", RATIO)
+    before, after = way_of(found.abroad, "glrt", RATIO), way_of(found.abroad, "glrt", ADAPTED)
     shown = [_pairs(way.pair_scores) for way in (unified, ours)]
     return (
         (_HERE / "page.html")
-        .read_text()
+        .read_text(encoding="utf-8")
         .format(
-            style=(_HERE / "page.css").read_text(),
+            style=(_HERE / "page.css").read_text(encoding="utf-8"),
             made=escape(found.made),
             trained=f"{found.trained:,}",
             home_sizes=_sizes(ours.chips),
@@ -88,14 +88,12 @@ def difference(ours: Way, theirs: Way) -> str:
     """Say how much better one way is than another, with its interval."""
     gain = ours.evaluation.difference(theirs.evaluation)
     whether = "more than chance gives" if gain.low > 0 else "less" if gain.high < 0 else "which may be chance"
+    if not gain.supported:
+        whether = "but the queries come from too few places to say"
     return (
         f"{ours.name} against {theirs.name}: {100 * gain:+.1f} mAP (95 % from {100 * gain.low:+.1f} to "
         f"{100 * gain.high:+.1f}), {whether}."
     )
-
-
-def _way(ways: Sequence[Way], loss: str, rule: str) -> Way:
-    return next(way for way in ways if (way.loss, way.rule) == (loss, rule))
 
 
 def _sizes(chips: Chips) -> str:
@@ -110,18 +108,20 @@ def _sizes(chips: Chips) -> str:
 def _table(ways: Sequence[Way]) -> str:
     rules = list(dict.fromkeys(way.rule for way in ways))
     best = max(ways, key=lambda way: way.evaluation.mean_average_precision)
-    head = "".join(f"<th>{escape(rule)}</th>" for rule in rules)
-    body = "".join(
-        f"<tr><td>{escape(title)}</td>{''.join(_cell(way, best) for way in ways if way.title == title)}</tr>"
-        for title in dict.fromkeys(way.title for way in ways)
-    )
-    return f'<div class="wide"><table><tr><th></th>{head}</tr>{body}</table></div>'
+    head = "".join(f'<th scope="col">{escape(rule)}</th>' for rule in rules)
+    cells: dict[str, list[str]] = {}
+    for way in ways:
+        cells.setdefault(way.title, []).append(_cell(way, best))
+    body = "".join(f'<tr><th scope="row">{escape(title)}</th>{"".join(row)}</tr>' for title, row in cells.items())
+    caption = "<caption>mAP in percent, and its 95 % interval</caption>"
+    return _scrolling(f"<table>{caption}<tr><td></td>{head}</tr>{body}</table>", "a table of mAP")
 
 
 def _cell(way: Way, best: Way) -> str:
     found = way.evaluation.interval("mean_average_precision")
     marked = ' class="best"' if way is best else ""
-    return f"<td{marked}>{100 * found:.1f} <small>{100 * found.low:.1f} to {100 * found.high:.1f}</small></td>"
+    doubt = "" if found.supported else " (?)"
+    return f"<td{marked}>{100 * found:.1f} <small>{100 * found.low:.1f} to {100 * found.high:.1f}{doubt}</small></td>"
 
 
 def _rankings(ways: Sequence[Way]) -> str:
@@ -140,13 +140,22 @@ def _ranking(ways: Sequence[Way], query: int) -> str:
         rows = way.first(query).tolist()
         right = chips.labels[rows] == kind
         pictures = "".join(
-            f'<img src="{jpeg_url(paths[row])}" class="{"right" if good else "wrong"}" alt="{name}" title="{name}">'
-            for row, good, name in zip(rows, right, map(escape, _kinds(chips, rows)), strict=True)
+            f'<img src="{jpeg_url(paths[row])}" class="{how}" alt="{how}: {name}" title="{name}">'
+            for row, how, name in zip(rows, _judged(right), map(escape, _kinds(chips, rows)), strict=True)
         )
         told = f"<span>{escape(way.rule)}<br><small>{right.sum()} of {len(right)} right</small></span>"
         lines.append(f'<div class="ranking">{told}{pictures}</div>')
-    head = f'<div class="query"><img src="{jpeg_url(paths[query])}" alt="">a query: {escape(kind)}</div>'
-    return f'{head}<div class="wide">{"".join(lines)}</div>'
+    head = f'<div class="query"><img src="{jpeg_url(paths[query])}" alt="the query">a query: {escape(kind)}</div>'
+    return head + _scrolling("".join(lines), f"first results for {kind}")
+
+
+def _scrolling(content: str, label: str) -> str:
+    """Return what may be wider than a window: it can be reached and moved by keys."""
+    return f'<div class="wide" role="region" tabindex="0" aria-label="{escape(label)}">{content}</div>'
+
+
+def _judged(right: Sequence[bool]) -> list[str]:
+    return ["right" if good else "wrong" for good in right]
 
 
 def _kinds(chips: Chips, rows: Sequence[int]) -> list[str]:
@@ -168,7 +177,7 @@ def _archive(found: Findings) -> str:
 
 def _scene(found: SceneSearch) -> str:
     told = f"{found.scene.stem}: {found.kind}, {sum(found.right)} of {len(found.hits)} places right"
-    example = f'<img src="{jpeg_url(found.example)}" alt="" width="64" height="64">'
+    example = f'<img src="{jpeg_url(found.example)}" alt="the example" width="64" height="64">'
     return f'<figure><figcaption class="query">{example}{escape(told)}</figcaption>{draw_scene(found)}</figure>'
 
 
@@ -176,10 +185,13 @@ def _accepted(found: Sequence[Accepted]) -> str:
     first = found[0].results
     right, false = (sum(counts) / len(found) for counts in zip(*((one.right, one.false) for one in found), strict=True))
     expected = first.expected_false_hits
-    told = "" if expected is None else f", where {expected:.0f} are expected if every chip were of another kind"
+    told = ""
+    if expected is not None:
+        doubt = "" if expected.supported else ", which the chips kept back are too few to support"
+        told = f"; {expected:.0f} others are expected ({expected.low:.0f} to {expected.high:.0f}{doubt})"
     return (
         f"Instead of a number of hits, a false-alarm rate: at {first.requested_rate:g}, an example accepts {right:.1f} "
-        f"of its kind and {false:.1f} others of {first.rows:,}{told}. That is the mean over an example of each of "
-        f"{len(found)} kinds. The rate was measured on places that were kept back in training, among kinds alone; most "
-        "of this archive is ground, which is easier to tell from an object."
+        f"chips and windows of its kind and {false:.1f} others of {first.rows:,}{told}. That is the mean over one "
+        f"example of each of {len(found)} kinds. The rate was measured on places that were kept back in training, among "
+        "kinds alone; most of this archive is ground, which is easier to tell from an object, so fewer come."
     )

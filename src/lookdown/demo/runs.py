@@ -6,8 +6,10 @@ from pathlib import Path
 
 from lookdown.config import read_recipe
 from lookdown.demo.worlds import Scale
-from lookdown.experiments.setting import RECIPES
+from lookdown.errors import OutputError
 from lookdown.training.recipe import Recipe
+from lookdown.training.recipe_files import RECIPES
+from lookdown.training.run_folder import RunFolder
 from lookdown.training.training import Observer, resume, train
 
 __all__ = ["LOSSES", "run_of", "train_run"]
@@ -23,9 +25,12 @@ def run_of(folder: Path, loss: str) -> Path:
 def train_run(folder: Path, loss: str, scale: Scale, observer: Observer) -> None:
     """Train by a loss on the first world, or go on with a run that was stopped; all share the features of the trunk."""
     path = run_of(folder, loss)
-    if (path / "run.json").exists():
-        resume(path, observer)
-        return
     changes = [f"data.manifest={folder / 'world'}", f"stage2.loss={loss}", *scale.changes]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    train(read_recipe(Recipe, RECIPES / "synthetic.toml", changes), path, observer)
+    recipe = read_recipe(Recipe, RECIPES / "synthetic.toml", changes).anchored()
+    if not (path / "run.json").exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        train(recipe, path, observer)
+    elif RunFolder.open(path).recipe == recipe:
+        resume(path, observer)
+    else:
+        raise OutputError(f"{path} was trained by another recipe; remove {folder}, or name another folder with -o")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lookdown.chips.synthetic.kinds import KINDS
 from lookdown.chips.synthetic.world import World, make
+from lookdown.errors import OutputError
 
 __all__ = ["TRAINED", "UNSEEN", "Scale", "draw_worlds"]
 
@@ -27,12 +28,20 @@ class Scale:
     size: int = 96  # pixels of a chip
     scene_size: int = 1536  # pixels
     shift: float = 0.4  # of the second sensor
+    places: int = 250  # in each world: fewer than ten that ask say nothing of chance
     changes: tuple[str, ...] = ()  # of the recipe
 
     @property
     def home(self) -> World:
         """Kinds in all roles, and an airfield and a port that are searched."""
-        return World(kinds=TRAINED, chips=self.chips, size=self.size, scenes=2, scene_size=self.scene_size)
+        return World(
+            kinds=TRAINED,
+            chips=self.chips,
+            size=self.size,
+            places=self.places,
+            scenes=2,
+            scene_size=self.scene_size,
+        )
 
     @property
     def elsewhere(self) -> World:
@@ -41,6 +50,7 @@ class Scale:
             kinds=UNSEEN,
             chips=self.abroad,
             size=self.size,
+            places=self.places,
             shift=self.shift,
             protocol="uda",
             train_classes=(),
@@ -50,5 +60,10 @@ class Scale:
 
 def draw_worlds(folder: Path, scale: Scale, progress: Progress) -> None:
     """Draw both worlds into `world` and `abroad` below a folder; what is there is left alone."""
-    make(scale.home, folder / "world", progress=progress)
-    make(scale.elsewhere, folder / "abroad", progress=progress)
+    for name, world in (("world", scale.home), ("abroad", scale.elsewhere)):
+        try:
+            make(world, folder / name, progress=progress)
+        except OutputError as error:
+            raise OutputError(
+                f"{folder} is not of this demo; remove it, or name another folder with -o ({error})"
+            ) from error

@@ -19,11 +19,12 @@ from lookdown.adaptation import adapt
 from lookdown.config import read_recipe, to_toml
 from lookdown.errors import InputError
 from lookdown.experiments.report import Page, Table
-from lookdown.experiments.setting import EVERY, RECIPES, Setting
+from lookdown.experiments.setting import EVERY, Setting
 from lookdown.experiments.tasks import TASKS, Task
 from lookdown.losses import LOSSES
 from lookdown.metrics import Cosine
 from lookdown.training.recipe import Recipe
+from lookdown.training.recipe_files import RECIPES
 
 __all__ = ["FEW", "GRID", "Choice", "choose", "make", "write_choices"]
 

@@ -23,13 +23,12 @@ from lookdown.experiments.domains import Domain, Roles, divide, read_domain, val
 from lookdown.experiments.tasks import Task
 from lookdown.experiments.trained import Case, Trained, fitted_ratio, train_on
 from lookdown.training.recipe import Recipe
+from lookdown.training.recipe_files import RECIPES
 
-__all__ = ["EVERY", "RECIPES", "SEEDS", "Scale", "Setting", "Trunk"]
+__all__ = ["EVERY", "SEEDS", "Scale", "Setting", "Trunk"]
 
 Scale = Literal["paper", "cpu", "head", "smoke"]
 Trunk = Literal["first", "second"]
-_INSTALLED = Path(__file__).parents[1] / "recipes"  # in a wheel; in a checkout they lie beside src
-RECIPES = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parents[3] / "recipes"
 EVERY = "every loss"
 SEEDS: dict[Scale, int] = {"paper": 1, "cpu": 1, "head": 5, "smoke": 2}
 
