@@ -192,6 +192,6 @@ def _accepted(found: Sequence[Accepted]) -> str:
     return (
         f"Instead of a number of hits, a false-alarm rate: at {first.requested_rate:g}, an example accepts {right:.1f} "
         f"chips and windows of its kind and {false:.1f} others of {first.rows:,}{told}. That is the mean over one "
-        f"example of each of {len(found)} kinds. The rate was measured on places that were kept back in training, among "
-        "kinds alone; most of this archive is ground, which is easier to tell from an object, so fewer come."
+        f"example of each of {len(found)} kinds. The rate was measured on places that were kept back in training, "
+        "among kinds alone; most of this archive is ground, which is easier to tell from an object, so fewer come."
     )
