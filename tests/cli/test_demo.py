@@ -1,19 +1,28 @@
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
+import pytest
+from tests.cli.reference import documented_keys
 from typer.testing import CliRunner
 
 from lookdown.cli import app
+from lookdown.demo import Told
+from lookdown.errors import OutputError
 
 
-def test_the_demo_is_offered_first() -> None:
-    shown = CliRunner().invoke(app, ["--help"]).output
-    assert shown.index("demo") < shown.index("doctor")
+def test_its_document_has_the_keys_that_the_page_names() -> None:
+    assert documented_keys("lookdown demo") == {field.name for field in fields(Told)}
 
 
-def test_a_file_in_its_place_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "demo").write_text("mine")
+@pytest.mark.parametrize("name", ["demo", "demo/world"])
+def test_what_is_not_a_demo_is_left_alone(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine")
     found = CliRunner().invoke(app, ["demo", "-o", str(tmp_path / "demo")])
-    assert found.exit_code != 0
-    assert (tmp_path / "demo").read_text() == "mine"
+    assert isinstance(found.exception, OutputError)
+    assert "name a" in str(found.exception)
+    assert "with -o" in str(found.exception)
+    assert file.read_text() == "mine"

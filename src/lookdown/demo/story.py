@@ -27,6 +27,7 @@ from lookdown.demo.comparison import (
 from lookdown.demo.page import Findings, difference, to_html
 from lookdown.demo.runs import LOSSES, run_of, train_run
 from lookdown.demo.worlds import Scale, draw_worlds
+from lookdown.errors import OutputError
 from lookdown.gallery.outputs import write
 from lookdown.training.loop import Step
 from lookdown.training.training import Observer
@@ -62,6 +63,8 @@ def tell(
     `program` is how the command line is called, for the commands to go on with.
     """
     scale, listener = scale or Scale(), listener or Listener()
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder} is a file; name a folder with -o")
     begun, again = time.monotonic(), (folder / "run").exists()
     folder.mkdir(parents=True, exist_ok=True)
     listener.chapter("drawing two worlds: one to train on, one with another sensor and other kinds")
