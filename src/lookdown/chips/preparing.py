@@ -241,7 +241,7 @@ def _read_journal(file: Path) -> Iterator[dict[str, Any]]:
     """Yield the scenes that were finished; the last line may have been cut off in the middle."""
     if not file.is_file():
         return
-    for line in file.read_text().splitlines():
+    for line in file.read_text(encoding="utf-8").splitlines():
         try:
             yield json.loads(line)
         except ValueError:

@@ -109,7 +109,7 @@ def write_choices(chosen: dict[str, dict[int, dict[str, Choice]]], file: Path) -
             lines += ["", f'[{task}."seed {seed}"]']
             lines += [f"{json.dumps(loss)} = {json.dumps(list(one.changes))}" for loss, one in losses.items()]
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n".join(lines) + "\n")
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def make(setting: Setting) -> Page:

@@ -194,4 +194,4 @@ class Setting:
 @cache
 def _read_choices(file: Path) -> dict[str, dict[str, dict[str, list[str]]]]:
     """Return what was chosen: task, split, loss to changes of the recipe; nothing where nobody has chosen."""
-    return tomllib.loads(file.read_text()) if file.is_file() else {}
+    return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}

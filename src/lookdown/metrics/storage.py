@@ -89,7 +89,7 @@ def load_metric(path: str | Path) -> Metric:
 
 def _read_description(file: Path) -> dict[str, Any]:
     try:
-        description = json.loads(file.read_text())
+        description = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise StoredMetricError(
             f"{file.parent} holds no metric ({file.name} is missing); give a folder that metric.save wrote"

@@ -140,7 +140,7 @@ def _precision(tensors: Mapping[str, Tensor]) -> torch.dtype:
 
 def _read_description(file: Path) -> dict[str, Any]:
     try:
-        description = json.loads(file.read_text())
+        description = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise StoredEmbedderError(
             f"{file.parent} holds no embedder ({file.name} is missing); give a folder that embedder.save wrote"
