@@ -41,7 +41,7 @@ def interrupted(typed: list[str], cwd: Path, ready: Callable[[], bool]) -> tuple
     while not ready() and process.poll() is None and time.monotonic() < end:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    shown, told = process.communicate(timeout=60)
+    shown, told = process.communicate(timeout=300)
     # An interrupt that passes through `exec` makes Python end by the signal itself, which shells count as 130 too.
     code = 130 if process.returncode == -signal.SIGINT else process.returncode
     return code, shown, told

@@ -31,7 +31,7 @@ def environment(**changes: str) -> dict[str, str]:
 def piped(*arguments: str, env: Mapping[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run Python with arguments, its output in pipes."""
     command = [sys.executable, *arguments]
-    return subprocess.run(command, env=env or environment(), capture_output=True, text=True, timeout=120, **options)
+    return subprocess.run(command, env=env or environment(), capture_output=True, text=True, timeout=300, **options)
 
 
 def on_terminal(*arguments: str, env: Mapping[str, str], stdout: bool) -> tuple[str, str]:
