@@ -29,14 +29,14 @@ def lookdown(*typed: object, **options: str) -> subprocess.CompletedProcess[str]
 
 def interrupted(typed: list[str], cwd: Path, ready: Callable[[], bool]) -> tuple[int, str, str]:
     """Begin a command, press Ctrl-C once it is at work, and return how it ended and what it has said."""
-    process = subprocess.Popen(
-        [sys.executable, *LOOKDOWN, *typed],
-        cwd=cwd,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
-    )
+    # A background job of a shell ignores the signal, and would hand that on.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, *LOOKDOWN, *typed], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
     end = time.monotonic() + 120
     while not ready() and process.poll() is None and time.monotonic() < end:
         time.sleep(0.01)
