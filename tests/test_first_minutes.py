@@ -63,16 +63,16 @@ def test_the_page_shows_what_the_run_itself_comes_to(clone: Path) -> None:
 @pytest.mark.slow
 def test_the_second_command_serves_what_the_first_has_left(clone: Path) -> None:
     command = [*commands()[1].split(), "--port", "0"]
-    server = subprocess.Popen(command, cwd=clone, env=BARE, stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        address = re.search(r"http://127\.0\.0\.1:\d+", server.stdout.readline())
-        assert address is not None
-        with build_opener(ProxyHandler({})).open(address[0], timeout=60) as answer:  # whatever proxy pip may need
-            assert b"lookdown" in answer.read()
-    finally:
-        server.send_signal(signal.SIGINT)
-        server.wait(timeout=120)
+    with subprocess.Popen(command, cwd=clone, env=BARE, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            address = re.search(r"http://127\.0\.0\.1:\d+", server.stdout.readline())
+            assert address is not None
+            with build_opener(ProxyHandler({})).open(address[0], timeout=60) as answer:  # whatever proxy pip may need
+                assert b"lookdown" in answer.read()
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.wait(timeout=120)
 
 
 @pytest.mark.slow
