@@ -24,11 +24,11 @@ _WINDOWS = (64, 128)  # pixels: an aircraft at half a metre a pixel, a ship at o
 
 @dataclass(frozen=True, slots=True)
 class SceneSearch:
-    """A scene, an example of a kind that stands in it, and the best places for it: as many as there are objects."""
+    """A scene, examples of a kind that stands in it, and the best places for it: as many as there are objects."""
 
     scene: Path
     kind: str
-    example: Path
+    examples: list[Path]
     hits: tuple[Hit, ...]
     right: tuple[bool, ...]
     objects: tuple[shapely.Polygon, ...]  # all of that kind, in pixels of the scene
@@ -63,7 +63,7 @@ def build_gallery(folder: Path, progress: Progress) -> Gallery:
 
 
 def search_scenes(gallery: Gallery, world: Path) -> list[SceneSearch]:
-    """Search each scene for the trained kind that stands in it most often."""
+    """Search each scene for the trained kind that most often stands in it and fills half a window at least."""
     standing = _standing(world)
     return [_search_scene(gallery, world, path, standing) for path in sorted((world / "scenes").glob("*.tif"))]
 
@@ -73,20 +73,20 @@ def accept(gallery: Gallery, world: Path, rate: float) -> list[Accepted]:
     standing = _standing(world)
     found = []
     for kind in TRAINED:
-        results = gallery.search(_example(world, kind), false_alarm_rate=rate, overlap=None)  # rates are of windows
+        results = gallery.search(_examples(world, kind)[0], false_alarm_rate=rate, overlap=None)  # rates are of windows
         found.append(Accepted(kind, results, sum(_shows(hit, kind, standing) for hit in results.hits)))
     return found
 
 
 def _search_scene(gallery: Gallery, world: Path, path: Path, standing: Annotated) -> SceneSearch:
     here = [item for item in standing.marked if Path(item.scene).stem == path.stem]
-    counts = Counter(item.label for item in here if item.label in TRAINED)
-    kind = str(min(counts, key=lambda name: (-counts[name], str(name))))
-    example = _example(world, kind)
+    large = Counter(item.label for item in here if item.label in TRAINED and _side(item) >= min(_WINDOWS) / 2)
+    kind = str(min(large, key=lambda name: (-large[name], str(name))))
+    examples = _examples(world, kind)
     where = Where(scene=f"{path.parent.name}/{path.name}")
-    hits = gallery.search(example, k=counts[kind], where=where, turned=True).hits
     objects = tuple(_polygon(item) for item in here if item.label == kind)
-    return SceneSearch(path, kind, example, hits, tuple(_shows(hit, kind, standing) for hit in hits), objects)
+    hits = gallery.search(examples, k=len(objects), where=where, turned=True).hits
+    return SceneSearch(path, kind, examples, hits, tuple(_shows(hit, kind, standing) for hit in hits), objects)
 
 
 def _standing(world: Path) -> Annotated:
@@ -94,9 +94,9 @@ def _standing(world: Path) -> Annotated:
     return read_source("geojson", world / "scenes", label="label")
 
 
-def _example(world: Path, kind: str) -> Path:
+def _examples(world: Path, kind: str) -> list[Path]:
     queries = Manifest.read(world).with_role("query")
-    return queries.paths[queries.labels.index(kind)]
+    return [path for path, label in zip(queries.paths, queries.labels, strict=True) if label == kind]
 
 
 def _shows(hit: Hit, kind: str, standing: Annotated) -> bool:
@@ -113,3 +113,8 @@ def _shows(hit: Hit, kind: str, standing: Annotated) -> bool:
 
 def _polygon(item: Marked) -> shapely.Polygon:
     return shapely.Polygon(item.polygon)
+
+
+def _side(item: Marked) -> float:
+    west, north, east, south = _polygon(item).bounds
+    return float(max(east - west, south - north))

@@ -170,14 +170,17 @@ def _pairs(scores: PairScores) -> str:
 def _archive(found: Findings) -> str:
     return (
         f"A gallery of {found.gallery:,} chips and windows of {len(found.scenes)} scenes. Each scene is searched for "
-        "one kind by one example from elsewhere, seen in four turns; as many places are shown as there are objects of "
-        "that kind."
+        "one kind that fills half a window or more, by all examples of it that ask elsewhere, in four turns each; as "
+        "many places are shown as there are objects of that kind."
     )
 
 
 def _scene(found: SceneSearch) -> str:
-    told = f"{found.scene.stem}: {found.kind}, {sum(found.right)} of {len(found.hits)} places right"
-    example = f'<img src="{jpeg_url(found.example)}" alt="the example" width="64" height="64">'
+    told = (
+        f"{found.scene.stem}: {found.kind} by {len(found.examples)} examples, {sum(found.right)} of {len(found.hits)} "
+        "places right"
+    )
+    example = f'<img src="{jpeg_url(found.examples[0])}" alt="an example" width="64" height="64">'
     return f'<figure><figcaption class="query">{example}{escape(told)}</figcaption>{draw_scene(found)}</figure>'
 
 

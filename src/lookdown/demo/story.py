@@ -92,7 +92,7 @@ def tell(
         scenes=scenes,
         accepted=accepted,
         made=_made(time.monotonic() - begun, again=again),
-        commands=_commands(program, folder, scenes[0].example),
+        commands=_commands(program, folder, scenes[0].examples[0]),
     )
     page = folder / "index.html"
     page.write_text(to_html(findings), encoding="utf-8")
