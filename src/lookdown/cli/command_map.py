@@ -11,9 +11,9 @@ __all__ = ["ORDER", "CommandMap", "examples"]
 
 ORDER = (
     "demo", "doctor",
-    "prepare", "train", "evaluate", "adapt", "export",
+    "prepare", "train", "evaluate", "adapt",
     "index", "search", "gallery", "serve",
-    "reproduce", "bench",
+    "reproduce",
 )  # fmt: skip
 _AFTER_INTERRUPT = {
     "train": "go on with `lookdown train --resume RUN`; where RUN was not begun yet, type the same again",
