@@ -12,7 +12,7 @@ from lookdown.errors import InputError
 from lookdown.experiments import choosing
 from lookdown.experiments.choosing import GRID, Choice, choose, write_choices
 from lookdown.experiments.report import Table
-from lookdown.experiments.setting import EVERY, Setting
+from lookdown.experiments.setting import BEST, EVERY, Setting
 from lookdown.experiments.tasks import SHIPS, UDA_MAR, Task
 from lookdown.experiments.trained import Case
 from lookdown.losses import LOSSES, make_loss
@@ -56,11 +56,19 @@ def test_a_choice_is_the_best_of_what_was_tried_on_validation_and_is_kept(monkey
 
 def test_choices_are_written_as_the_setting_reads_them(tmp_path: Path) -> None:
     chosen = {
-        "CBRSOR-MAR": {3: {EVERY: Choice(("stage1.epochs=3",), 1.0, ()), "glrt": Choice(("a=1", "b=2"), 1.0, ())}}
+        "CBRSOR-MAR": {
+            3: {
+                EVERY: Choice(("stage1.epochs=3",), 1.0, ()),
+                "identity": Choice((), 1.0, ()),
+                "sp": Choice((), 2.0, ()),
+                "glrt": Choice(("a=1", "b=2"), 3.0, ()),
+            }
+        }
     }
     write_choices(chosen, tmp_path / "choices.toml")
     read = tomllib.loads((tmp_path / "choices.toml").read_text())
-    assert read == {"CBRSOR-MAR": {"seed 3": {EVERY: ["stage1.epochs=3"], "glrt": ["a=1", "b=2"]}}}
+    changes = {EVERY: ["stage1.epochs=3"], "identity": [], "sp": [], "glrt": ["a=1", "b=2"]}
+    assert read == {"CBRSOR-MAR": {"seed 3": {**changes, BEST: ["sp"]}}}, "the best of the baselines, not of all"
 
 
 def test_choices_are_made_on_a_frozen_trunk_and_never_into_an_installed_package(

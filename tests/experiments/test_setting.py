@@ -126,3 +126,11 @@ def _tiny(folder: Path) -> Path:
     roles = table.column_names.index("role")
     pq.write_table(table.set_column(roles, "role", pa.array(["gallery"] * len(table))), file)
     return folder / "tiny"
+
+
+def test_the_best_baseline_of_validation_comes_with_the_choices_and_larger_networks_take_it_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [Setting(scale, tmp_path).best_baseline(MAR, 0) for scale in ("head", "cpu", "paper")] == ["sp"] * 3
+    assert Setting("cpu", tmp_path, "mine").choices == Setting("head", tmp_path, "mine").choices
+    assert Setting("smoke", tmp_path).best_baseline(MAR, 0) is None, "nobody has chosen there"

@@ -18,15 +18,16 @@ from pathlib import Path
 from lookdown.adaptation import adapt
 from lookdown.config import read_recipe, to_toml
 from lookdown.errors import InputError
+from lookdown.experiments.comparison import BASELINES
 from lookdown.experiments.report import Page, Table
-from lookdown.experiments.setting import EVERY, Setting
+from lookdown.experiments.setting import BEST, EVERY, Setting
 from lookdown.experiments.tasks import TASKS, Task
 from lookdown.losses import LOSSES
 from lookdown.metrics import Cosine
 from lookdown.training.recipe import Recipe
 from lookdown.training.recipe_files import RECIPES
 
-__all__ = ["FEW", "GRID", "Choice", "choose", "make", "write_choices"]
+__all__ = ["FEW", "GRID", "Choice", "best_baseline", "choose", "make", "write_choices"]
 
 Changes = tuple[str, ...]
 RATES = (0.003, 0.01, 0.03)  # learning rates of stage 2
@@ -98,6 +99,11 @@ def choose(setting: Setting, task: Task, seed: int) -> dict[str, Choice]:
     return found
 
 
+def best_baseline(chosen: dict[str, Choice]) -> str:
+    """Return the baseline that validation puts first."""
+    return max((loss for loss in BASELINES if loss in chosen), key=lambda loss: chosen[loss].score)
+
+
 def write_choices(chosen: dict[str, dict[int, dict[str, Choice]]], file: Path) -> None:
     """Write choices by task, split and loss, as a `Setting` reads them."""
     lines = [
@@ -108,6 +114,7 @@ def write_choices(chosen: dict[str, dict[int, dict[str, Choice]]], file: Path) -
         for seed, losses in splits.items():
             lines += ["", f'[{task}."seed {seed}"]']
             lines += [f"{json.dumps(loss)} = {json.dumps(list(one.changes))}" for loss, one in losses.items()]
+            lines.append(f"{json.dumps(BEST)} = {json.dumps([best_baseline(losses)])}")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

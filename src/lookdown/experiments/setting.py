@@ -25,11 +25,12 @@ from lookdown.experiments.trained import Case, Trained, fitted_ratio, train_on
 from lookdown.training.recipe import Recipe
 from lookdown.training.recipe_files import RECIPES
 
-__all__ = ["EVERY", "SEEDS", "Scale", "Setting", "Trunk"]
+__all__ = ["BEST", "EVERY", "SEEDS", "Scale", "Setting", "Trunk"]
 
 Scale = Literal["paper", "cpu", "head", "smoke"]
 Trunk = Literal["first", "second"]
 EVERY = "every loss"
+BEST = "best baseline"
 SEEDS: dict[Scale, int] = {"paper": 1, "cpu": 1, "head": 5, "smoke": 2}
 
 # The trunk of Tables VI and VII is Swin V2 in the paper. Its weights are in no wheel, and a frozen random trunk would
@@ -158,14 +159,22 @@ class Setting:
         """The file of what was chosen for these data; for the paper's stand-ins it comes with lookdown."""
         if self.data is None and self.scale != "smoke":
             return RECIPES / "choices" / "study_head.toml"
-        return self.runs / f"choices-{Path(self.data or 'synthetic').name}-{self.scale}.toml"
+        chosen_at = "smoke" if self.scale == "smoke" else "head"  # larger networks take over what a head has chosen
+        return self.runs / f"choices-{Path(self.data or 'synthetic').name}-{chosen_at}.toml"
+
+    def best_baseline(self, task: Task, seed: int) -> str | None:
+        """Return the baseline that validation has put first in a split; None where nobody has chosen."""
+        return next(iter(self._of_split(task, seed).get(BEST, [])), None)
 
     def _chosen(self, task: Task, seed: int, loss: str) -> list[str]:
         """Return what was chosen for a loss and a split; a network that is fine-tuned takes over the loss itself."""
-        chosen = _read_choices(self.choices).get(task.name, {}).get(f"seed {seed}", {}).get(loss, [])
+        chosen = self._of_split(task, seed).get(loss, [])
         if self.scale != "cpu":
             return chosen
         return [change for change in chosen if change.startswith(("stage2.options.", "stage2.alpha", "metric."))]
+
+    def _of_split(self, task: Task, seed: int) -> dict[str, list[str]]:
+        return _read_choices(self.choices).get(task.name, {}).get(f"seed {seed}", {})
 
     def _folder(self, name: str) -> Path:
         """Return the prepared folder of a name, prepared now if it was not before, wherever the data were then."""

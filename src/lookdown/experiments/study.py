@@ -12,7 +12,7 @@ import numpy as np
 
 from lookdown.evaluation import Evaluation
 from lookdown.evaluation.bootstrap import as_estimate
-from lookdown.experiments.choosing import choose
+from lookdown.experiments.choosing import best_baseline, choose
 from lookdown.experiments.comparison import BASELINES
 from lookdown.experiments.report import Page, Table, half_width, spread
 from lookdown.experiments.rules import ADAPTED, CLASSICAL, COSINE, RATIO, RULES
@@ -131,8 +131,9 @@ def _line(name: str, theirs: Sequence[Evaluation], ours: Sequence[Evaluation]) -
 def _validated_best(setting: Setting, task: Task) -> tuple[str, ...]:
     """Return the baseline that validation puts first in each split; for a fine-tuned network, that of its head."""
     judged = setting if setting.scale in ("head", "smoke") else Setting("head", setting.runs, setting.data)
-    found = [choose(judged, task, seed) for seed in setting.each_seed]
-    return tuple(max(BASELINES, key=lambda loss: choices[loss].score) for choices in found)
+    return tuple(
+        setting.best_baseline(task, seed) or best_baseline(choose(judged, task, seed)) for seed in setting.each_seed
+    )
 
 
 def _mean(found: Sequence[Evaluation]) -> float:
