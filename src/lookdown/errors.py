@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "CollapsedComponentWarning",
     "DamagedCacheWarning",
+    "ExportError",
     "GalleryBusyError",
     "GalleryError",
     "ImageError",
@@ -102,6 +103,10 @@ class WeightsError(LookdownError, ValueError):
 
 class StoredEmbedderError(LookdownError, ValueError):
     """An embedder on disk that cannot be written or read; the message names the file."""
+
+
+class ExportError(LookdownError, RuntimeError):
+    """A network that cannot be written for another runtime, or that would embed otherwise there."""
 
 
 class GalleryError(LookdownError, ValueError):

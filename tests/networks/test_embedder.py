@@ -174,14 +174,6 @@ def test_files_embed_as_their_pixels_do_and_bad_ones_lose_nothing(tmp_path: Path
     np.testing.assert_allclose(found.embeddings, expected[[0, 2]], rtol=1e-4, atol=1e-5)
 
 
-def test_shuffled_chips_come_back_in_the_order_of_the_list(tmp_path: Path) -> None:
-    from lookdown.chips.reading import chip_batches
-
-    embedder, paths = small(), some_files(tmp_path, 7)
-    shuffled = chip_batches(paths, size=32, batch_size=3, seed=1)
-    np.testing.assert_allclose(embedder.embed(shuffled), embedder.embed(paths), rtol=1e-4, atol=1e-5)
-
-
 def test_a_network_that_has_diverged_is_not_believed() -> None:
     embedder = small()
     with torch.no_grad():

@@ -18,7 +18,7 @@ from safetensors.torch import save as save_tensors
 
 from lookdown.errors import InputError, StoredEmbedderError
 from lookdown.networks import Embedder, weights
-from lookdown.networks.storage import plain_tensors
+from lookdown.networks.storage import load_embedder, plain_tensors
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (20, 3, 32, 32), dtype=np.uint8)
 
@@ -51,7 +51,7 @@ def test_an_embedder_comes_back_to_the_bit(kind: str, tmp_path: Path, monkeypatc
     for source in ("_wheel", "_from_hub", "_read"):
         monkeypatch.setattr(weights, source, forbidden)
     before = torch.get_rng_state()
-    twin = Embedder.load(tmp_path / "runs" / "embedder")
+    twin = load_embedder(tmp_path / "runs" / "embedder")
     assert torch.equal(torch.get_rng_state(), before)
     np.testing.assert_array_equal(twin.embed(images), embedder.embed(images))
     assert twin.settings == embedder.settings
@@ -100,9 +100,9 @@ def test_nothing_is_overwritten_unasked_and_nothing_but_an_embedder_ever(tmp_pat
     first.save(folder)
     with pytest.raises(StoredEmbedderError, match="overwrite=True"):
         second.save(folder)
-    assert Embedder.load(folder).fingerprint == first.fingerprint
+    assert load_embedder(folder).fingerprint == first.fingerprint
     second.save(folder, overwrite=True)
-    assert Embedder.load(folder).fingerprint == second.fingerprint
+    assert load_embedder(folder).fingerprint == second.fingerprint
     (folder / "notes.txt").write_text("why this seed")
     with pytest.raises(StoredEmbedderError, match="holds other files as well; nothing was written"):
         first.save(folder, overwrite=True)
@@ -126,7 +126,7 @@ def test_an_overwrite_that_fails_half_way_puts_the_old_one_back(tmp_path: Path, 
     monkeypatch.setattr(Path, "rename", fails_once)
     with pytest.raises(StoredEmbedderError, match="Input/output error"):
         small(seed=2).save(tmp_path / "embedder", overwrite=True)
-    assert Embedder.load(tmp_path / "embedder").fingerprint == first.fingerprint
+    assert load_embedder(tmp_path / "embedder").fingerprint == first.fingerprint
     assert [path.name for path in tmp_path.iterdir()] == ["embedder"]
 
 
@@ -147,19 +147,19 @@ def test_a_save_that_is_killed_between_its_renames_loses_nothing(deadly: int, tm
     assert killed.returncode == -signal.SIGKILL
     assert folder.exists() == (deadly == 2)
     left = first if deadly == 1 else second
-    assert Embedder.load(folder).fingerprint == left.fingerprint
+    assert load_embedder(folder).fingerprint == left.fingerprint
     with pytest.raises(StoredEmbedderError, match="overwrite=True"):
         first.save(folder)  # what was left is in its place again
     assert folder.exists()
-    assert Embedder.load(folder).fingerprint == left.fingerprint
+    assert load_embedder(folder).fingerprint == left.fingerprint
     small(seed=3).save(folder, overwrite=True)
-    assert Embedder.load(folder).fingerprint == small(seed=3).fingerprint
+    assert load_embedder(folder).fingerprint == small(seed=3).fingerprint
     assert not (tmp_path / ".embedder.old").exists()
 
 
 def test_a_loaded_embedder_is_ready_to_use(tmp_path: Path) -> None:
     small().save(tmp_path / "embedder")
-    twin = Embedder.load(tmp_path / "embedder")
+    twin = load_embedder(tmp_path / "embedder")
     assert not any(module.training for module in twin.modules())
     before = twin.fingerprint
     with torch.no_grad():
@@ -171,7 +171,7 @@ def test_a_loaded_embedder_is_ready_to_use(tmp_path: Path) -> None:
 def test_another_precision_comes_back_to_the_bit(precision: torch.dtype, tmp_path: Path) -> None:
     embedder = small(pooling="gem").to(precision)
     embedder.save(tmp_path / "embedder")
-    twin = Embedder.load(tmp_path / "embedder")
+    twin = load_embedder(tmp_path / "embedder")
     assert twin.fingerprint == embedder.fingerprint
     np.testing.assert_array_equal(twin.embed(IMAGES), embedder.embed(IMAGES))
     embedder.trunk.float()
@@ -282,5 +282,5 @@ def test_a_damaged_embedder_is_refused_by_name(damage: Any, message: str, saved:
         (folder / file.name).write_bytes(file.read_bytes())
     damage(folder)
     with pytest.raises(StoredEmbedderError, match=message) as caught:
-        Embedder.load(folder)
+        load_embedder(folder)
     assert str(folder) in str(caught.value)

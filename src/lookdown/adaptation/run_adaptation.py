@@ -11,7 +11,7 @@ from lookdown.adaptation.adapting import Adaptation, Method, adapt
 from lookdown.chips.manifest import Manifest
 from lookdown.errors import InputError, OutputError
 from lookdown.metrics import load_metric
-from lookdown.networks import Embedder
+from lookdown.networks.storage import load_embedder
 from lookdown.training.run_folder import RunFolder
 
 __all__ = ["AdaptedRun", "adapt_run"]
@@ -46,7 +46,7 @@ def adapt_run(
     if not RunFolder.open(run).finished:
         raise OutputError(f"{run} is not finished; go on with `lookdown train --resume {run}`")
     chips = _target(Manifest.read(data))
-    embedder = Embedder.load(run / "embedder")
+    embedder = load_embedder(run / "embedder")
     found = embedder.embed_chips(chips, progress=progress)
     steady = None
     if method == "auto" and not quick:

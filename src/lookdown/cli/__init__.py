@@ -12,6 +12,7 @@ from lookdown.cli.command_map import CommandMap, examples
 from lookdown.cli.demo import demo
 from lookdown.cli.doctor import doctor
 from lookdown.cli.evaluate import evaluate
+from lookdown.cli.export import export
 from lookdown.cli.gallery import gallery
 from lookdown.cli.index import index
 from lookdown.cli.prepare import prepare
@@ -74,6 +75,10 @@ app.command(
     ),
 )(evaluate)
 app.command(rich_help_panel=METRIC, epilog=examples("lookdown adapt demo/run --data demo/abroad -o demo/metric"))(adapt)
+app.command(
+    rich_help_panel=METRIC,
+    epilog=examples("lookdown export demo/run", "lookdown export demo/gallery --runtime openvino --int8"),
+)(export)
 app.command(
     rich_help_panel=ARCHIVE,
     epilog=examples(

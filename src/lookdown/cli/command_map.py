@@ -11,7 +11,7 @@ __all__ = ["ORDER", "CommandMap", "examples"]
 
 ORDER = (
     "demo", "doctor",
-    "prepare", "train", "evaluate", "adapt",
+    "prepare", "train", "evaluate", "adapt", "export",
     "index", "search", "gallery", "serve",
     "reproduce",
 )  # fmt: skip

@@ -23,6 +23,9 @@ def evaluate(
     ] = None,
     data: Annotated[Path | None, typer.Option(help="another manifest than the one trained on")] = None,
     adapted: Annotated[Path | None, typer.Option(help="a metric from `lookdown adapt`, against the run's own")] = None,
+    exported: Annotated[
+        str | None, typer.Option(help="embed by an export of the run, openvino-int8 say, instead of torch")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Score how well a run finds what it is asked for.
@@ -39,7 +42,8 @@ def evaluate(
     second: MetricName
     first, second = ("glrt", "adapted") if adapted else ("cosine", "glrt")
     with Progress("embedding") as progress:
-        found = evaluate_run(run, (metric,) if metric else (first, second), data, adapted=adapted, progress=progress)
+        wanted = (metric,) if metric else (first, second)
+        found = evaluate_run(run, wanted, data, adapted=adapted, exported=exported, progress=progress)
     if found.unreadable.first:
         typer.echo(str(found.unreadable), err=True)
     gain = None if metric else found.evaluations[second].difference(found.evaluations[first])

@@ -86,9 +86,9 @@ def index(
     if len(added.skipped) > 20:
         typer.echo(f"and {len(added.skipped) - 20:,} more, see {out / 'skipped.csv'}", err=True)
     if as_json:
-        print_json({"gallery": out, "chips": len(gallery), **asdict(added)})
+        print_json({"gallery": out, "chips": len(gallery), "embedded_by": gallery.embedded_by, **asdict(added)})
         return
     present = f", {added.present:,} were there" if added.present else ""
-    typer.echo(f"{added.added:,} chips added{present}; {len(gallery):,} in {out}")
+    typer.echo(f"{added.added:,} chips added{present}; {len(gallery):,} in {out}, embedded by {gallery.embedded_by}")
     if len(gallery):
         typer.echo(f"try `lookdown search {out} IMAGE`")

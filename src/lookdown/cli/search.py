@@ -82,6 +82,8 @@ def search(
         expand=expand,
         rerank=rerank,
     )
+    if opened.embedded_by is not None:
+        typer.echo(f"embedded by {opened.embedded_by}", err=True)
     typer.echo(to_json(results) if as_json else table(results, width=get_terminal_size().columns))
     for _, path in files:
         for remark in write(results, path, overwrite=overwrite, query_thumbnail=opened.picture(query[0])):

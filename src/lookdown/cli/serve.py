@@ -55,5 +55,7 @@ def serve(
     run(
         opened,
         settings,
-        lambda address: typer.echo(f"{gallery} with {len(opened):,} chips is at {address} (Ctrl+C ends it)"),
+        lambda address: typer.echo(
+            f"{gallery} with {len(opened):,} chips, embedding by {opened.embedded_by}, is at {address} (Ctrl+C ends it)"
+        ),
     )

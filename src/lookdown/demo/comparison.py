@@ -15,7 +15,7 @@ from lookdown.chips.manifest import Manifest
 from lookdown.evaluation import Evaluation, evaluate
 from lookdown.experiments.figure_1 import PairScores
 from lookdown.metrics import Cosine, Metric, load_metric, top_k
-from lookdown.networks import Embedder
+from lookdown.networks.storage import load_embedder
 from lookdown.training.features import FrozenFeatures, frozen_features
 from lookdown.training.learner import Network
 from lookdown.training.samples import FeatureSamples
@@ -64,7 +64,7 @@ class Chips:
 
     def embeddings(self, run: Path, turn: int = 0) -> Array:
         """Return what the network of a run makes of them, as they lie or turned."""
-        embedder = Embedder.load(run / "embedder")
+        embedder = load_embedder(run / "embedder")
         samples = FeatureSamples(self.features, np.arange(len(self.manifest)))
         return embed_all(Network(embedder, frozen=True), samples, embedder.settings.dimension, turn)
 
@@ -125,7 +125,7 @@ class Way:
 def see_chips(world: Path, run: Path, *, views: int, progress: Progress) -> Chips:
     """Let the trunk of a run see the queries and the gallery of a world, once for all runs that share it."""
     manifest = Manifest.read(world).with_role("query", "gallery")
-    embedder = Embedder.load(run / "embedder")
+    embedder = load_embedder(run / "embedder")
     return Chips(
         manifest, frozen_features(embedder, manifest.paths, world / "features", views=views, progress=progress)
     )

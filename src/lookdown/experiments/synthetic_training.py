@@ -20,7 +20,7 @@ from lookdown.chips.manifest import Manifest
 from lookdown.config import read_recipe
 from lookdown.evaluation import Evaluation, evaluate
 from lookdown.metrics import Cosine, load_metric
-from lookdown.networks import Embedder
+from lookdown.networks.storage import load_embedder
 from lookdown.training.features import FrozenFeatures, frozen_features
 from lookdown.training.recipe import Recipe
 from lookdown.training.training import train
@@ -60,7 +60,7 @@ def _features(recipe: Recipe, chips: Manifest, world: Path) -> FrozenFeatures:
 
 def _searched(run: Path, manifest: Manifest, parts: Mapping[str, FrozenFeatures]) -> list[Evaluation]:
     """Search the gallery by the cosine and by the run's own metric."""
-    head = Embedder.load(run / "embedder").head
+    head = load_embedder(run / "embedder").head
     embeddings: dict[str, NDArray[np.float32]] = {}
     with torch.inference_mode():
         for role, features in parts.items():

@@ -23,7 +23,7 @@ from lookdown.gallery.intake import Part, Row
 from lookdown.gallery.records import Records
 from lookdown.gallery.thumbnails import thumbnail
 from lookdown.gallery.whole_file import write_whole
-from lookdown.networks import Embedder
+from lookdown.networks.exports import AnyEmbedder
 
 __all__ = ["Added", "Known", "Progress", "add_chips", "add_vectors", "note_skipped"]
 
@@ -107,7 +107,7 @@ class _Batch:
     known: int  # chips that have been met so far
 
 
-def add_chips(records: Records, embedder: Embedder, parts: Iterable[Part], progress: Progress) -> Added:
+def add_chips(records: Records, embedder: AnyEmbedder, parts: Iterable[Part], progress: Progress) -> Added:
     """Embed and add the chips that are not there yet; what was added stays, whatever happens to the rest."""
     known = Known(records)
     result = Added()
@@ -173,7 +173,7 @@ def _read_skipped(file: Path) -> dict[str, str]:
         return {row["item"]: row.get("reason") or "" for row in csv.DictReader(lines) if row.get("item")}
 
 
-def _batches(parts: Iterable[Part], known: Known, embedder: Embedder) -> Iterator[_Batch]:
+def _batches(parts: Iterable[Part], known: Known, embedder: AnyEmbedder) -> Iterator[_Batch]:
     """Yield chips that are not there yet, letterboxed, `_STEP` at a time, with their thumbnails."""
     size, bands = embedder.settings.size, embedder.settings.bands
     rows: list[Row] = []

@@ -19,7 +19,7 @@ from lookdown.gallery.records import Snapshot
 from lookdown.gallery.thumbnails import thumbnail
 
 if TYPE_CHECKING:
-    from lookdown.networks import Embedder
+    from lookdown.networks.exports import AnyEmbedder
 
 __all__ = [
     "TIFF",
@@ -55,7 +55,7 @@ class Examples:
 
 
 def as_examples(
-    given: Example | Sequence[Example], snapshot: Snapshot, embedder: Embedder | None, *, turned: bool = False
+    given: Example | Sequence[Example], snapshot: Snapshot, embedder: AnyEmbedder | None, *, turned: bool = False
 ) -> Examples:
     """Read one example or several.
 
@@ -120,7 +120,7 @@ def squares(pixels: Chip, size: int, turns: int) -> NDArray[np.uint8]:
     return np.stack([np.rot90(square, turn, (1, 2)) for turn in range(turns)])
 
 
-def _embedded(example: Example, snapshot: Snapshot, embedder: Embedder | None, turns: int) -> Embeddings:
+def _embedded(example: Example, snapshot: Snapshot, embedder: AnyEmbedder | None, turns: int) -> Embeddings:
     """Return (views, d)."""
     if isinstance(example, np.ndarray) and is_embedding(example):
         return _vectors(example, snapshot.dimension)

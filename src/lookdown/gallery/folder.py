@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 
 from lookdown.errors import GalleryBusyError, GalleryError
 from lookdown.gallery.whole_file import write_whole
+from lookdown.networks.exports import FOLDER as EXPORTED
 
 __all__ = ["GalleryFolder"]
 
@@ -24,9 +25,9 @@ FORMAT = "lookdown-gallery"
 VERSION = 1
 MARKER = "gallery.json"
 _REST = re.compile(
-    r"\.(embedder|index|\d+-[a-z]+)\.(?!old$)\w+|\..*\.part"
+    r"\.(embedder|index|(onnx|openvino)(-int8)?|\d+-[a-z]+)\.(?!old$)\w+|\..*\.part"
 )  # as those who write beside and rename call it
-PARTS = {"embedder", "metrics", "records.lance", "index", "skipped.csv", "writer.lock", "writer.txt", MARKER}
+PARTS = {"embedder", EXPORTED, "metrics", "records.lance", "index", "skipped.csv", "writer.lock", "writer.txt", MARKER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,8 @@ class GalleryFolder:
     def _clear(self) -> None:
         """Remove what a writer that was killed left half written; nobody else writes now."""
         metrics, table = self.path / "metrics", self.path / "records.lance"
-        rests = [path for folder in (self.path, metrics) for path in folder.glob(".*") if _is_rest(path.name)]
+        places = self.path, metrics, self.path / EXPORTED
+        rests = [path for folder in places for path in folder.glob(".*") if _is_rest(path.name)]
         rests += [path for path in table.glob("*/*") if path.name.startswith(".tmp") or "#" in path.name]
         rests += [
             path for path in metrics.glob("*-*") if path.is_dir() and not path.with_name(f"{path.name}.json").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,7 +29,9 @@ from lookdown.gallery.stats import Stats, count
 from lookdown.gallery.views import COSINE, Views
 from lookdown.gallery.where import Where
 from lookdown.metrics import Cosine, Metric
-from lookdown.networks import Embedder
+from lookdown.networks.exported import ExportedEmbedder
+from lookdown.networks.exports import FOLDER as EXPORTED
+from lookdown.networks.exports import AnyEmbedder, fastest
 
 if TYPE_CHECKING:
     from lookdown.chips.manifest import Manifest
@@ -58,7 +61,7 @@ class Gallery:
     def create(
         cls,
         path: str | Path,
-        embedder: Embedder | None = None,
+        embedder: AnyEmbedder | None = None,
         metric: Metric | None = None,
         *,
         dimension: int | None = None,
@@ -80,7 +83,9 @@ class Gallery:
         with folder.writing():
             folder.refuse_finished()  # by another process, meanwhile
             Records.create(path, width)
-            if embedder is not None:
+            if isinstance(embedder, ExportedEmbedder):
+                embedder.save(path / EXPORTED / embedder.about.name, overwrite=True)
+            elif embedder is not None:
                 embedder.save(path / "embedder", overwrite=True)
             shelf = MetricShelf.empty(path / "metrics")
             kind = "cosine" if isinstance(chosen, Cosine) else "trained"
@@ -107,17 +112,29 @@ class Gallery:
         return self._views.current
 
     @cached_property
-    def embedder(self) -> Embedder | None:
-        """The network of the gallery, None where it holds vectors from elsewhere."""
+    def embedder(self) -> AnyEmbedder | None:
+        """The network of the gallery in its fastest form, None where it holds vectors from elsewhere."""
         if self._folder.fingerprint is None:
             return None
-        embedder = Embedder.load(self.path / "embedder")
+        embedder = fastest(self.path, self._folder.fingerprint)
         if embedder.fingerprint != self._folder.fingerprint:
             raise GalleryError(
                 f"the embedder in {self.path} is not the one that its embeddings come from; restore that folder from a "
                 "copy"
             )
         return embedder
+
+    @property
+    def embedded_by(self) -> str | None:
+        """What runs the network, once it was needed: `torch`, or the name of an export; None before."""
+        embedder = self.__dict__.get("embedder")  # not the property, which would load it
+        if embedder is None:
+            return None
+        return embedder.about.name if isinstance(embedder, ExportedEmbedder) else "torch"
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Be the one writer for a while: others are refused meanwhile, and told who writes."""
+        return self._folder.writing()
 
     def refresh(self) -> bool:
         """See what others have changed since; True if they have."""
@@ -368,7 +385,7 @@ class Gallery:
             raise GalleryError(f"{self.path} has no chip {list(ids)[int(np.argmin(rows))]!r}; see `lookdown search`")
         return rows
 
-    def _network(self, given: Example | Sequence[Example]) -> Embedder | None:
+    def _network(self, given: Example | Sequence[Example]) -> AnyEmbedder | None:
         """Load the embedder only if there is an image among the examples: it takes a second."""
         several = one_or_several(given)
         images = [item for item in several if not is_embedding(item)]

@@ -17,9 +17,7 @@ from lookdown.gallery.folder import GalleryFolder
 from lookdown.gallery.gallery import Gallery, Progress
 from lookdown.gallery.intake import Cutting, Part, parts_of
 from lookdown.metrics import load_metric
-from lookdown.networks import Embedder
-from lookdown.networks.backbones import architecture, resolve_name
-from lookdown.training.run_folder import RunFolder
+from lookdown.networks.exports import copy_network, fastest, fingerprint_at, list_exports
 
 __all__ = ["gallery_of_pretrained", "gallery_of_run", "is_run"]
 
@@ -33,18 +31,23 @@ def is_run(path: Path) -> bool:
 
 
 def gallery_of_run(path: Path, run: Path) -> Gallery:
-    """Open the gallery at `path`, or make it with the embedder and the metric of a finished run."""
-    if not RunFolder.open(run).finished:
+    """Open the gallery at `path`, or make it with the network, in its fastest form, and the metric of a finished run.
+
+    Exports that the run has got meanwhile are taken over.
+    """
+    if not (run / "metric" / "metric.json").is_file():  # written last
         raise GalleryError(f"{run} is not finished; go on with `lookdown train --resume {run}`")
-    embedder = Embedder.load(run / "embedder")
     if not (path / "gallery.json").exists():
-        return Gallery.create(path, embedder, load_metric(run / "metric"), about=f"trained in {run.name}")
+        Gallery.create(path, fastest(run), load_metric(run / "metric"), about=f"trained in {run.name}")
     gallery = Gallery.open(path)
-    if gallery.stats().embedder != embedder.fingerprint:
+    known = {fingerprint_at(run), *(about.fingerprint for about in list_exports(run).values())}
+    if gallery.stats().embedder not in known:
         raise GalleryError(
             f"{path} was made with another embedder than that of {run}, and embeddings of two networks cannot be "
             "compared; name another folder for a new gallery"
         )
+    with gallery.writing():
+        copy_network(run, path)
     return gallery
 
 
@@ -58,6 +61,9 @@ def gallery_of_pretrained(
     progress: Progress | None = None,
 ) -> Gallery:
     """Open the gallery at `path`, or make it with a pretrained trunk and a projection fitted to some of the images."""
+    from lookdown.networks.backbones import architecture, resolve_name  # torch: a run may have an export without it
+    from lookdown.networks.embedder import Embedder
+
     if (path / "gallery.json").exists():
         gallery = Gallery.open(path)
         made_with = gallery.embedder.settings.backbone if gallery.embedder else None

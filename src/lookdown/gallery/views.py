@@ -22,7 +22,7 @@ from lookdown.gallery.searching import View
 from lookdown.metrics import Cosine, GaussianLikelihoodRatio, Metric, MixtureLikelihoodRatio
 from lookdown.metrics.metric import L2Metric
 
-__all__ = ["COSINE", "Views"]
+__all__ = ["COSINE", "Views", "space_of"]
 
 COSINE = "cosine"  # a metric that every gallery has, to compare with
 _KEPT = 2  # metrics whose vectors are in memory: the one in use, and one beside it
@@ -111,7 +111,7 @@ class Views:
         return Cosine().fit(np.ones((1, snapshot.dimension)))
 
     def _made(self, snapshot: Snapshot, metric: Metric, name: str) -> View:
-        space = _space(metric)
+        space = space_of(metric)
         if space.n_features_in_ != snapshot.dimension:
             raise InputError(
                 f"the metric compares embeddings of {space.n_features_in_} numbers, and {self._folder} holds "
@@ -126,7 +126,7 @@ class Views:
         return View(snapshot, metric, name, space, engine, engine.name)
 
 
-def _space(metric: Metric) -> L2Metric:
+def space_of(metric: Metric) -> L2Metric:
     """Return what an engine can search by: the metric, or the nearest to it whose score is a distance."""
     if isinstance(metric, L2Metric) and metric.is_euclidean:
         return metric

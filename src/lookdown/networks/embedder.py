@@ -5,17 +5,26 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import Any, Literal, Self
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lookdown.errors import ImageError, InputError, SkippedImagesWarning, WeightsError
+from lookdown.errors import InputError, SkippedImagesWarning
 from lookdown.networks.backbones import Trunk, build_trunk, load_trunk, normalisation, resolve_name
+from lookdown.networks.embedding import (
+    EmbeddedChips,
+    Embeddings,
+    Progress,
+    Turns,
+    check_turns,
+    embed_batches,
+    evaluated,
+    told,
+)
+from lookdown.networks.exported import ExportedEmbedder
 from lookdown.networks.fingerprint import fingerprint
 from lookdown.networks.image_batches import ImageBatches, Images, check_images
 from lookdown.networks.pooling import build_pooling
@@ -24,20 +33,7 @@ from lookdown.networks.projection import FixedProjection, build_head
 from lookdown.networks.settings import PoolingKind, Settings, check_limits
 from lookdown.networks.weights import find_weights, trained_source
 
-__all__ = ["EmbeddedChips", "Embedder", "Progress", "Turns"]
-
-Progress = Callable[[int, int], None]  # images done, images in all
-Embeddings = NDArray[np.float32]
-Turns = Literal[1, 4]
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddedChips:
-    """Embeddings of the chips that could be read, in the order of the list."""
-
-    embeddings: Embeddings  # (n, dimension), or (n, width) from `embed_features`
-    indices: NDArray[np.int64]  # (n,), the place of each in the list
-    skipped: dict[int, str]  # the others, with the reason
+__all__ = ["Embedder"]
 
 
 class Embedder(nn.Module):
@@ -107,10 +103,10 @@ class Embedder(nn.Module):
         embedder = cls(name, bands=bands, size=size, pooling=pooling, dimension=dimension, weights=source)
         batches = ImageBatches(images, bands=bands, size=size, batch_size=batch_size)
         with embedder.evaluating():
-            features = (values for _, values in embedder._evaluate(batches, embedder.features, progress))
+            features = (values for _, values in evaluated(batches, embedder._numbers(embedder.features), progress))
             components = principal_components(features, dimension)
         if batches.skipped:
-            warnings.warn(_told(batches.skipped, batches.total), SkippedImagesWarning, stacklevel=2)
+            warnings.warn(told(batches.skipped, batches.total), SkippedImagesWarning, stacklevel=2)
         embedder.head = FixedProjection.of(components)
         embedder.settings = replace(embedder.settings, head="pca")
         return embedder.eval()
@@ -201,16 +197,18 @@ class Embedder(nn.Module):
         save_embedder(self, path, overwrite=overwrite)
 
     @staticmethod
-    def load(path: str | Path) -> Embedder:
-        """Read what `save` wrote; nothing is downloaded or executed, and what is damaged is refused by name."""
+    def load(path: str | Path) -> Embedder | ExportedEmbedder:
+        """Read what `save` or `lookdown export` wrote; nothing is downloaded or executed, what is damaged is refused.
+
+        `lookdown.networks.storage.load_embedder` reads networks of torch alone, to go on with them.
+        """
         from lookdown.networks.storage import load_embedder
 
-        return load_embedder(path)
+        return ExportedEmbedder.load(path) if ExportedEmbedder.is_at(path) else load_embedder(path)
 
     def _seen(self, turns: Turns) -> Callable[[Tensor], Tensor]:
         """Return what makes an embedding of an image: one pass, or the mean of four."""
-        if turns not in get_args(Turns):
-            raise InputError(f"turns must be 1 or 4, got {turns!r}")
+        check_turns(turns)
         if turns == 1:
             return self.forward
         return lambda images: torch.stack(
@@ -238,39 +236,20 @@ class Embedder(nn.Module):
         skip: bool,
     ) -> EmbeddedChips:
         batches = ImageBatches(images, bands=self.settings.bands, size=self.settings.size, batch_size=batch_size)
-        embeddings = np.empty((batches.total, width), np.float32)
-        found = np.zeros(batches.total, np.bool_)
         with self.evaluating():
-            for indices, values in self._evaluate(batches, function, progress):
-                embeddings[indices], found[indices] = values, True
-                if batches.skipped and not skip:
-                    break
-        if batches.skipped and not skip:
-            raise ImageError(
-                f"{_told(batches.skipped, batches.total)}; remove them, or use embed_chips to leave them out"
-            )
-        return EmbeddedChips(embeddings[found], np.flatnonzero(found), dict(batches.skipped))
+            return embed_batches(batches, self._numbers(function), width, progress, skip=skip)
 
-    def _evaluate(
-        self, batches: ImageBatches, function: Callable[[Tensor], Tensor], progress: Progress | None
-    ) -> Iterator[tuple[NDArray[np.int64], Embeddings]]:
-        done = reported = 0
-        for indices, images in batches:
+    @staticmethod
+    def _numbers(function: Callable[[Tensor], Tensor]) -> Callable[[Any], Embeddings]:
+        """Return a function of images, as an array or a tensor, to an array."""
+
+        def run(images: Any) -> Embeddings:
+            # An array is copied: it may be a file mapped for reading, which torch does not take.
+            given = images if isinstance(images, Tensor) else torch.tensor(images)
             with torch.inference_mode():
-                values = function(images).float()
-            if not values.isfinite().all():
-                row = int(indices[int((~values.isfinite()).any(dim=1).nonzero()[0])])
-                raise WeightsError(
-                    f"the network returns NaN or inf for image {row}: its weights are damaged, or training has "
-                    "diverged; load the last good ones"
-                )
-            done += len(indices)
-            reported = done + len(batches.skipped)
-            if progress is not None:
-                progress(reported, batches.total)
-            yield indices.numpy(), values.cpu().numpy()
-        if progress is not None and reported < batches.total:  # the last ones could not be read
-            progress(batches.total, batches.total)
+                return function(given).float().cpu().numpy()
+
+        return run
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
@@ -292,7 +271,3 @@ def _own_randomness(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would reset those of other devices as well
         yield
-
-
-def _told(skipped: dict[int, str], total: int) -> str:
-    return f"{len(skipped)} of {total} images could not be read, the first: {next(iter(skipped.values()))}"

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from lookdown.chips.reading import chip_batches
 from lookdown.errors import ImageError, InputError, WeightsError
-from lookdown.networks.embedder import Embedder, Progress
+from lookdown.networks.embedder import Embedder
+from lookdown.networks.embedding import Progress
 from lookdown.training.feature_file import FeatureFile, Row
 
 __all__ = ["VIEWS", "FrozenFeatures", "frozen_features", "turned"]

@@ -13,7 +13,9 @@ from lookdown.chips.manifest import Manifest
 from lookdown.errors import ImageError, InputError, OutputError
 from lookdown.evaluation import Evaluation, evaluate
 from lookdown.metrics import Cosine, Euclidean, Metric, load_metric
-from lookdown.networks import EmbeddedChips, Embedder
+from lookdown.networks import EmbeddedChips, ExportedEmbedder
+from lookdown.networks.exports import FOLDER, AnyEmbedder
+from lookdown.networks.storage import load_embedder
 from lookdown.training.devices import nearest_device
 from lookdown.training.run_folder import RunFolder
 
@@ -51,17 +53,23 @@ def evaluate_run(
     data: Path | None = None,
     *,
     adapted: Path | None = None,
+    exported: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> RunEvaluation:
     """Embed queries and gallery once, and search by each metric; `data` is another manifest than the run's own.
 
     `adapted` is the folder of a metric that `lookdown adapt` has made of the run's, to be named in `metrics`. The
-    chips are embedded on the device of the recipe, or on the CPU where that is not there.
+    chips are embedded on the device of the recipe, or on the CPU where that is not there; or by an export of the run,
+    `openvino-int8`, say.
     """
     run = RunFolder.open(path)
     if not run.finished:
         raise OutputError(f"{path} is not finished; go on with `lookdown train --resume {path}`")
-    embedder = Embedder.load(path / "embedder").to(nearest_device(run.recipe.device))
+    embedder: AnyEmbedder
+    if exported is None:
+        embedder = load_embedder(path / "embedder").to(nearest_device(run.recipe.device))
+    else:
+        embedder = ExportedEmbedder.load(path / FOLDER / exported)
     trained = load_metric(path / "metric")
     manifest = Manifest.read(data or run.recipe.data.manifest)
     asked, searched = manifest.with_role("query"), manifest.with_role("gallery")

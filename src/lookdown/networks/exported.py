@@ -1,0 +1,243 @@
+"""An embedder in another runtime than torch: images in, embeddings and their transforms out, from one folder of data.
+
+`export.json` says what the model is of, and what was measured when it was made; torch is not imported here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from lookdown.errors import StoredEmbedderError
+from lookdown.networks.embedding import EmbeddedChips, Embeddings, Progress, Turns, check_turns, embed_batches
+from lookdown.networks.image_batches import ImageBatches, Images
+from lookdown.networks.runtimes import FILES, Runtime, RuntimeName, open_runtime
+from lookdown.networks.settings import Settings
+from lookdown.stored_folder import recover, standing, write_folder
+
+__all__ = ["About", "ExportedEmbedder", "Precision", "read_about", "write_export"]
+
+Precision = Literal["fp32", "int8"]
+MARKER = "export.json"
+FORMAT = "lookdown-export"
+VERSION = 1
+_KEYS = {"source": str, "fingerprint": str, "transformed by": str, "width": int, "measured": dict, "made with": dict}
+_BATCH = 256  # images that are given to a runtime together, which divides them by itself
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What an export is of."""
+
+    runtime: RuntimeName
+    precision: Precision
+    settings: Settings
+    source: str  # fingerprint of the embedder that was exported
+    fingerprint: str  # of the embeddings: that of the source where they are the same, one of its own in int8
+    transformed_by: str  # the metric whose transform is in the graph
+    width: int  # numbers in a transform
+    measured: Mapping[str, float]  # when it was made
+    made_with: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """As its folder is called."""
+        return self.runtime if self.precision == "fp32" else f"{self.runtime}-{self.precision}"
+
+    @property
+    def times_torch(self) -> float:
+        """Images a second over those of torch, where and when it was made."""
+        return float(self.measured.get("times torch", 1.0))
+
+
+class ExportedEmbedder:
+    """Embeds as the `Embedder` does that it was made of, to the tolerance that it was checked by."""
+
+    def __init__(self, folder: Path, about: About) -> None:
+        self.folder, self.about = folder, about
+
+    @staticmethod
+    def is_at(path: str | Path) -> bool:
+        """Whether a folder holds an export."""
+        return (standing(Path(path)) / MARKER).is_file()
+
+    @classmethod
+    def load(cls, path: str | Path) -> ExportedEmbedder:
+        """Read what `lookdown export` wrote: data for its runtime, never code; what is damaged is refused by name."""
+        folder = standing(Path(path))
+        embedder = cls(folder, read_about(folder))
+        settings = embedder.settings
+        blank = np.zeros((1, settings.bands, settings.size, settings.size), np.uint8)
+        try:
+            shapes = [values.shape for values in embedder._runtime.run(blank)]
+        except (RuntimeError, ValueError) as error:
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            raise StoredEmbedderError(
+                f"{folder} cannot be run here: {reason}; export the network again with this lookdown"
+            ) from error
+        if shapes != [(1, settings.dimension), (1, embedder.about.width)]:
+            raise StoredEmbedderError(f"{folder} holds a model of another network than it says; export it again")
+        return embedder
+
+    @property
+    def settings(self) -> Settings:
+        """What the network takes and gives."""
+        return self.about.settings
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of what decides the embeddings: embedders that share it can be used in turn."""
+        return self.about.fingerprint
+
+    def embed(
+        self, images: Images, *, turns: Turns = 1, batch_size: int = _BATCH, progress: Progress | None = None
+    ) -> Embeddings:
+        """Return raw embeddings, a row an image, as `Embedder.embed` does."""
+        return self._embed(images, 0, turns, batch_size, progress, skip=False).embeddings
+
+    def embed_chips(
+        self, chips: Images, *, turns: Turns = 1, batch_size: int = _BATCH, progress: Progress | None = None
+    ) -> EmbeddedChips:
+        """Return raw embeddings of the chips that can be read, as `Embedder.embed_chips` does."""
+        return self._embed(chips, 0, turns, batch_size, progress, skip=True)
+
+    def embed_transformed(
+        self, images: Images, *, batch_size: int = _BATCH, progress: Progress | None = None
+    ) -> Embeddings:
+        """Return z, a row an image: L2 distance between them ranks as the metric does that is in the graph."""
+        return self._embed(images, 1, 1, batch_size, progress, skip=False).embeddings
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write a copy to the folder `path`."""
+        files = {name: (self.folder / name).read_bytes() for name in (*FILES[self.about.runtime], MARKER)}
+        _write(Path(path), files, overwrite=overwrite)
+
+    @cached_property
+    def _runtime(self) -> Runtime:
+        return open_runtime(self.about.runtime, self.folder)
+
+    def _embed(
+        self, images: Images, output: int, turns: Turns, batch_size: int, progress: Progress | None, *, skip: bool
+    ) -> EmbeddedChips:
+        check_turns(turns)
+        batches = ImageBatches(images, bands=self.settings.bands, size=self.settings.size, batch_size=batch_size)
+        width = (self.settings.dimension, self.about.width)[output]
+        return embed_batches(batches, partial(self._numbers, output=output, turns=turns), width, progress, skip=skip)
+
+    def _numbers(self, images: Any, *, output: int, turns: Turns) -> Embeddings:
+        pixels = np.asarray(images.cpu() if hasattr(images, "cpu") else images)
+        if turns == 1:
+            return self._runtime.run(pixels)[output]
+        views = [self._runtime.run(np.rot90(pixels, turn, (2, 3)))[output] for turn in range(turns)]
+        mean: Embeddings = np.mean(views, axis=0, dtype=np.float32)
+        return mean
+
+
+def write_export(folder: Path, about: About, model: Mapping[str, bytes], *, overwrite: bool = False) -> None:
+    """Write a model and what it is of, whole or not at all; int8 gets a fingerprint of its own."""
+    if about.precision != "fp32":
+        digest = hashlib.sha256(f"{about.source} {about.name}".encode())
+        for name in sorted(model):
+            digest.update(model[name])
+        about = replace(about, fingerprint=digest.hexdigest())
+    told: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "made with": dict(about.made_with),
+        "runtime": about.runtime,
+        "precision": about.precision,
+        "settings": asdict(about.settings),
+        "source": about.source,
+        "fingerprint": about.fingerprint,
+        "transformed by": about.transformed_by,
+        "width": about.width,
+        "measured": dict(about.measured),
+    }
+    told["sha256"] = _digest(told, model)
+    _write(folder, {**model, MARKER: (json.dumps(told, indent=2) + "\n").encode()}, overwrite=overwrite)
+
+
+def read_about(path: Path) -> About:
+    """Read what an export is of, and refuse it by name if it is damaged or none."""
+    file = path / MARKER
+    told = _read_json(file)
+    runtime: Any = told.get("runtime")
+    precision: Any = told.get("precision")
+    if runtime not in get_args(RuntimeName) or precision not in get_args(Precision):
+        raise StoredEmbedderError(
+            f"{file} names the runtime {runtime!r} in {precision!r}, which this lookdown does not know; export again"
+        )
+    for key, kind in _KEYS.items():
+        if not isinstance(told.get(key), kind):
+            raise StoredEmbedderError(f"{file} lacks {key!r}, or has another kind of it; export the network again")
+    try:
+        model = {name: (path / name).read_bytes() for name in FILES[runtime]}
+    except OSError as error:
+        raise StoredEmbedderError(f"{path} cannot be read: {error}; export the network again") from error
+    if told.pop("sha256", None) != _digest(told, model):
+        raise StoredEmbedderError(
+            f"{path} is not as it was exported: a file in it was changed or damaged; export the network again"
+        )
+    stored = told["settings"]
+    try:
+        settings = Settings(**{**stored, "mean": tuple(stored["mean"]), "std": tuple(stored["std"])})
+    except (TypeError, KeyError, ValueError) as error:
+        raise StoredEmbedderError(f"{file} has settings of no network ({error}); export the network again") from error
+    return About(
+        runtime,
+        precision,
+        settings,
+        told["source"],
+        told["fingerprint"],
+        told["transformed by"],
+        told["width"],
+        told["measured"],
+        told["made with"],
+    )
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        told = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise StoredEmbedderError(
+            f"{file.parent} holds no export ({file.name} is missing); give a folder that `lookdown export` wrote"
+        ) from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise StoredEmbedderError(f"{file} cannot be read: {error}; export the network again") from error
+    if not isinstance(told, dict) or told.get("format") != FORMAT:
+        raise StoredEmbedderError(f"{file} does not describe an export; give a folder that `lookdown export` wrote")
+    if told.get("version") != VERSION:
+        raise StoredEmbedderError(
+            f"{file} has format version {told.get('version')}, this lookdown reads version {VERSION}; export again"
+        )
+    return told
+
+
+def _digest(told: Mapping[str, Any], model: Mapping[str, bytes]) -> str:
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
+    for name in sorted(model):
+        digest.update(model[name])
+    return digest.hexdigest()
+
+
+def _write(folder: Path, files: Mapping[str, bytes], *, overwrite: bool) -> None:
+    known = {MARKER, *(name for names in FILES.values() for name in names)}
+    try:
+        recover(folder, known)
+        if folder.exists() and not overwrite:
+            raise StoredEmbedderError(f"{folder} exists; pass --overwrite to replace it; nothing was written")
+        if folder.exists() and not (folder.is_dir() and {path.name for path in folder.iterdir()} <= known):
+            raise StoredEmbedderError(f"{folder} is no export, or holds other files too; move it, then export again")
+        write_folder(folder, files)
+    except OSError as error:
+        raise StoredEmbedderError(
+            f"{folder} could not be written: {error}; free the disk or name another place"
+        ) from error

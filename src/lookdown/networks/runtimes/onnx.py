@@ -1,0 +1,30 @@
+"""Networks in onnxruntime: all cores at one batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+__all__ = ["OnnxRuntime"]
+
+_TOGETHER = 16  # images in one pass
+
+
+class OnnxRuntime:
+    """A session; several threads may ask it."""
+
+    def __init__(self, file: Path) -> None:
+        self._session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+        self._input = self._session.get_inputs()[0].name
+
+    def run(self, images: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return raw embeddings and their transforms."""
+        parts = [
+            self._session.run(None, {self._input: np.ascontiguousarray(images[begin : begin + _TOGETHER])})
+            for begin in range(0, len(images), _TOGETHER)
+        ]
+        raw, transformed = zip(*parts, strict=True)
+        return np.concatenate(raw), np.concatenate(transformed)

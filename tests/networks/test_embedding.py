@@ -1,0 +1,49 @@
+"""From batches to one array: order, places, what could not be read, and numbers that are none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from lookdown.errors import InputError, WeightsError
+from lookdown.networks.embedding import check_turns, embed_batches, evaluated
+from lookdown.networks.image_batches import ImageBatches
+
+PIXELS = np.arange(7 * 3 * 8 * 8).reshape(7, 3, 8, 8).astype(np.uint8)
+
+
+def batches() -> ImageBatches:
+    return ImageBatches(PIXELS, bands=3, size=8, batch_size=3)
+
+
+def means(images: Any) -> NDArray[np.float32]:
+    return np.asarray(images, np.float32).mean(axis=(2, 3))
+
+
+def test_rows_are_those_of_the_whole_and_progress_ends_with_all() -> None:
+    seen: list[tuple[int, int]] = []
+    found = embed_batches(batches(), means, 3, lambda done, total: seen.append((done, total)), skip=False)
+    np.testing.assert_array_equal(found.embeddings, means(PIXELS))
+    assert found.indices.tolist() == list(range(7))
+    assert found.skipped == {}
+    assert seen == [(3, 7), (6, 7), (7, 7)]
+
+
+def test_a_number_that_is_none_is_told_by_its_image() -> None:
+    def broken(images: Any) -> NDArray[np.float32]:
+        values = means(images)
+        values[1, 2] = np.inf
+        return values
+
+    with pytest.raises(WeightsError, match="NaN or inf for image 1"):
+        list(evaluated(batches(), broken, None))
+
+
+def test_other_turns_than_one_or_four_are_refused() -> None:
+    check_turns(1)
+    check_turns(4)
+    with pytest.raises(InputError, match="turns must be 1 or 4, got 2"):
+        check_turns(2)
