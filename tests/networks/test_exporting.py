@@ -57,10 +57,11 @@ def test_other_bands_poolings_heads_and_trunks(
     assert distances(made.embed(images), embedder.embed(images)).max() <= LARGEST_DISTANCE
 
 
-def test_a_projection_without_training_is_exported_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_projection_without_training_is_exported_too(tmp_path: Path, runtime: RuntimeName) -> None:
     images = chips(30, 64)
     embedder = Embedder.pretrained("tf_efficientnet_lite0", images, dimension=8, size=64)
-    made = export(embedder, tmp_path / "onnx", "onnx", images, space())
+    made = export(embedder, tmp_path / runtime, runtime, images, space())
     assert distances(made.embed(images), embedder.embed(images)).max() <= LARGEST_DISTANCE
 
 

@@ -99,5 +99,5 @@ def test_a_batch_size_below_one_is_refused() -> None:
 
 def test_files_with_other_bands_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "four.npy", np.zeros((5, 5, 4), np.uint8))
-    with pytest.raises(InputError, match="four.npy has 4 bands, this embedder takes 3"):
+    with pytest.raises(InputError, match=r"four\.npy has 4 bands, this embedder takes 3"):
         list(batches_of([tmp_path / "four.npy"]))

@@ -45,3 +45,11 @@ def test_the_fixed_projection_centres_and_turns_without_whitening() -> None:
         ]
         np.testing.assert_allclose(row, expected, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(found.var(axis=0, ddof=1), components.variances, rtol=1e-4)
+
+
+def test_a_fixed_projection_is_one_layer_with_its_centre_in_the_bias() -> None:
+    projection = FixedProjection(12, 5).double()
+    projection.mean.copy_(torch.randn(12))
+    projection.axes.copy_(torch.randn(5, 12))
+    features = torch.randn(7, 12, dtype=torch.float64)
+    torch.testing.assert_close(projection.as_linear()(features), projection(features))

@@ -32,6 +32,13 @@ class FixedProjection(nn.Module):
         projection.axes.copy_(torch.from_numpy(components.axes))
         return projection
 
+    def as_linear(self) -> nn.Linear:
+        """Return the same as one layer, the centre in its bias."""
+        layer = nn.Linear(self.axes.shape[1], self.axes.shape[0]).to(self.axes)
+        layer.weight.data.copy_(self.axes)
+        layer.bias.data.copy_(-self.axes @ self.mean)
+        return layer
+
     def forward(self, features: Tensor) -> Tensor:
         """Return (n, dimension) of (n, width)."""
         return (features - self.mean) @ self.axes.mT

@@ -72,7 +72,8 @@ def quantize(
 
 def _quantized(made: ExportedEmbedder, chips: NDArray[np.uint8], place: Path) -> dict[str, bytes]:
     with _quiet():
-        import nncf
+        from lookdown.networks import openvino_guard  # noqa: F401  # before nncf, which would report to its maker
+        import nncf  # isort: skip
 
         model = _read(made.about.runtime, made.folder)
         name = "images" if made.about.runtime == "onnx" else 0
@@ -87,7 +88,7 @@ def _read(runtime: RuntimeName, folder: Path) -> Any:
         import onnx
 
         return onnx.load(folder / "model.onnx")
-    import openvino
+    from lookdown.networks.openvino_guard import openvino
 
     return openvino.Core().read_model(folder / "model.xml")
 
@@ -98,7 +99,7 @@ def _save(runtime: RuntimeName, model: Any, place: Path) -> None:
 
         onnx.save(model, place / "model.onnx")
     else:
-        import openvino
+        from lookdown.networks.openvino_guard import openvino
 
         openvino.save_model(model, place / "model.xml", compress_to_fp16=False)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import openvino
 from numpy.typing import NDArray
+
+from lookdown.networks.openvino_guard import openvino
 
 __all__ = ["OpenVinoRuntime"]
 
@@ -39,7 +41,7 @@ class OpenVinoRuntime:
         return found[0], found[1]
 
 
-def _keep(request: openvino.InferRequest, place: tuple[tuple[NDArray[np.float32], ...], slice]) -> None:
+def _keep(request: Any, place: tuple[tuple[NDArray[np.float32], ...], slice]) -> None:
     found, rows = place
     for number, values in enumerate(found):
         values[rows] = request.get_output_tensor(number).data
