@@ -175,7 +175,7 @@ def test_files_embed_as_their_pixels_do_and_bad_ones_lose_nothing(tmp_path: Path
 
 
 def test_shuffled_chips_come_back_in_the_order_of_the_list(tmp_path: Path) -> None:
-    from lookdown.chips.reading import chip_batches
+    from lookdown.chips.batches import chip_batches
 
     embedder, paths = small(), some_files(tmp_path, 7)
     shuffled = chip_batches(paths, size=32, batch_size=3, seed=1)

@@ -10,8 +10,9 @@ import pytest
 import torch
 from PIL import Image
 
+from lookdown.chips.batches import chip_batches
 from lookdown.chips.manifest import Manifest
-from lookdown.chips.reading import chip_batches, letterbox
+from lookdown.chips.reading import letterbox
 from lookdown.errors import InputError
 from lookdown.networks.image_batches import ImageBatches
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,9 @@ from lookdown.gallery.intake import Part, Row
 from lookdown.gallery.records import Records
 from lookdown.gallery.thumbnails import thumbnail
 from lookdown.gallery.whole_file import write_whole
-from lookdown.networks import Embedder
+
+if TYPE_CHECKING:
+    from lookdown.networks import Embedder
 
 __all__ = ["Added", "Known", "Progress", "add_chips", "add_vectors", "note_skipped"]
 

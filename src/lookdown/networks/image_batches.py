@@ -14,8 +14,8 @@ from torch import Tensor
 from lookdown.errors import InputError
 
 if TYPE_CHECKING:  # reading needs the packages for chips; arrays do not
+    from lookdown.chips.batches import ChipBatches
     from lookdown.chips.manifest import Manifest
-    from lookdown.chips.reading import ChipBatches
 
 __all__ = ["ImageBatch", "ImageBatches", "Images", "check_images"]
 
@@ -83,7 +83,7 @@ def check_images(images: NDArray[np.uint8] | Tensor, *, bands: int, size: int) -
 
 
 def _as_chips(images: Sequence[str | Path] | Manifest | ChipBatches, size: int, batch_size: int) -> ChipBatches:
-    from lookdown.chips.reading import ChipBatches, chip_batches
+    from lookdown.chips.batches import ChipBatches, chip_batches
 
     if isinstance(images, ChipBatches):
         if images.dataset.size != size:
