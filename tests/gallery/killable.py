@@ -20,6 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+import lance  # noqa: F401  # otherwise imported when the first table is opened, in each child anew
+import lancedb  # noqa: F401
 import numpy as np
 import torch
 from tests.gallery.galleries import kinds
