@@ -5,12 +5,14 @@ from __future__ import annotations
 import struct
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from lookdown.chips import photographs
 from lookdown.chips.reading import letterbox, read_chip
 from lookdown.errors import ImageError, InputError
 
@@ -165,6 +167,72 @@ def test_the_limit_is_ours_and_not_the_lower_one_of_pillow(tmp_path: Path) -> No
         read_chip(png_that_claims(tmp_path / "large.png", 20_000, 10_000))
 
 
+def photograph(path: Path, w: int, h: int, **options: Any) -> Path:
+    """Save what has large things and small ones in it, as photographs do."""
+    y, x = np.mgrid[:h, :w]
+    waves = [np.sin(x / scale) * np.cos(y / (scale + 3)) for scale in (40, 11, 5)]
+    pixels = np.stack([128 + 60 * waves[0] + 30 * waves[1] + 15 * waves[2], 120 + 50 * waves[1], 90 + 40 * waves[0]], 2)
+    Image.fromarray(pixels.astype(np.uint8)).convert(options.pop("mode", "RGB")).save(path, **options)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("size", "side", "read"),
+    [
+        ((512, 256), 64, (128, 64)),
+        ((1024, 512), 64, (128, 64)),
+        ((4096, 512), 112, (512, 64)),
+        ((512, 4096), 112, (64, 512)),
+        ((446, 446), 112, (446, 446)),  # a half has less than twice the letterbox
+        ((448, 448), 112, (224, 224)),
+        ((449, 448), 112, (449, 448)),  # no half of both sides
+        ((900, 900), 112, (225, 225)),
+        ((200, 200), 16, (100, 100)),  # not less than a picture shows
+    ],
+)
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_a_jpeg_is_decoded_no_larger_than_needed(
+    tmp_path: Path, size: tuple[int, int], side: int, read: tuple[int, int], mode: str
+) -> None:
+    path = photograph(tmp_path / "a.jpg", *size, mode=mode)
+    whole, part = read_chip(path), read_chip(path, side=side)
+    assert whole.shape == (*size[::-1], 3)
+    assert part.shape == (*read[::-1], 3)
+    apart = np.abs(letterbox(whole, side).astype(int) - letterbox(part, side))
+    assert apart.mean() <= 1
+    assert apart.max() <= 16
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.bmp", "a.webp", "a.tif"])
+def test_what_is_no_jpeg_is_decoded_whole(tmp_path: Path, name: str) -> None:
+    assert read_chip(photograph(tmp_path / name, 512, 512), side=32).shape == (512, 512, 3)
+
+
+def test_a_jpeg_that_is_cut_short_is_refused_at_a_part_of_its_size_too(tmp_path: Path) -> None:
+    path = photograph(tmp_path / "a.jpg", 512, 512)
+    path.write_bytes(path.read_bytes()[:-2000])
+    with pytest.raises(ImageError, match=r"a\.jpg: cannot be read"):
+        read_chip(path, side=32)
+
+
+def test_the_limit_of_pixels_is_that_of_the_file_and_not_of_what_is_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(photographs, "MAX_PIXELS", 100_000)
+    with pytest.raises(ImageError, match="megapixels"):
+        read_chip(photograph(tmp_path / "a.jpg", 512, 512), side=32)
+
+
+def test_bytes_that_were_read_already_are_taken_for_those_of_the_file(tmp_path: Path) -> None:
+    path = photograph(tmp_path / "a.jpg", 60, 40)
+    content, pixels = path.read_bytes(), read_chip(path)
+    path.write_bytes(b"something else by now")
+    np.testing.assert_array_equal(read_chip(path, content=content), pixels)
+    for wrong in (b"", b"no image", content[: len(content) // 2]):
+        with pytest.raises(ImageError, match=r"a\.jpg: .*;"):
+            read_chip(path, content=wrong)
+
+
 @pytest.mark.parametrize("path", ["/vsicurl/http://x/a.png", "/vsizip/a.zip/a.png", "https://x/a.png", "s3://x/a.npy"])
 def test_paths_that_lead_elsewhere_are_refused(path: str) -> None:
     with pytest.raises(ImageError, match="is not a local file"):
@@ -213,6 +281,22 @@ def test_letterbox_leaves_a_square_of_the_right_size_and_treats_bands_alike() ->
         np.testing.assert_array_equal(letterbox(chip[:, :, band : band + 1], 20)[:, :, 0], small[:, :, band])
     rgb = Image.fromarray(chip[:, :, :3]).resize((20, 20), Image.Resampling.LANCZOS)
     np.testing.assert_array_equal(small[:, :, :3], np.asarray(rgb))
+
+
+@pytest.mark.parametrize("shape", [(31, 20, 3), (20, 31, 3), (7, 90, 3), (40, 40, 3), (31, 20, 4), (20, 31, 1)])
+def test_letterbox_is_that_of_each_band_alone(shape: tuple[int, int, int]) -> None:
+    chip = some_pixels(*shape)
+    wide = np.zeros((shape[0], 2 * shape[1], shape[2] + 2), np.uint8)
+    wide[:, ::2, 1:-1] = chip
+    h, w = (max(1, round(side * 24 / max(shape[:2]))) for side in shape[:2])
+    expected = np.empty((24, 24, shape[2]), np.uint8)
+    for band in range(shape[2]):
+        values = [float(value) for value in chip[:, :, band].ravel()]
+        expected[:, :, band] = round(sum(values) / len(values))
+        image = Image.fromarray(np.ascontiguousarray(chip[:, :, band])).resize((w, h), Image.Resampling.LANCZOS)
+        expected[(24 - h) // 2 : (24 - h) // 2 + h, (24 - w) // 2 : (24 - w) // 2 + w, band] = np.asarray(image)
+    np.testing.assert_array_equal(letterbox(chip, 24), expected)
+    np.testing.assert_array_equal(letterbox(wide[:, ::2, 1:-1], 24), expected)  # a part of a larger array
 
 
 def test_letterbox_averages_when_it_shrinks() -> None:

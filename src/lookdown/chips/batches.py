@@ -50,7 +50,7 @@ class ChipDataset(Dataset[Item]):
     def __getitem__(self, index: int) -> Item:
         """Return a chip; a file that cannot be read gives zeros and a sentence, never an error."""
         try:
-            chip = read_chip(self.paths[index])
+            chip = read_chip(self.paths[index], side=self.size)
         except ImageError as error:
             return Item(index, torch.zeros(3, self.size, self.size, dtype=torch.uint8), str(error))
         square = letterbox(chip, self.size, self.fill)
