@@ -59,6 +59,13 @@ def test_an_item_is_the_letterboxed_chip_or_zeros_and_a_sentence(tmp_path: Path)
     assert dataset.collate([bad]).images.shape == (0, 3, 16, 16)
 
 
+def test_chips_are_read_as_a_gallery_reads_them(tmp_path: Path) -> None:
+    path = saved(tmp_path / "large.jpg", some_pixels(400, 200))
+    expected = letterbox(read_chip(path, side=32), 32)
+    np.testing.assert_array_equal(ChipDataset([path], size=32)[0].image.permute(1, 2, 0).numpy(), expected)
+    assert (expected != letterbox(read_chip(path), 32)).any()  # a half of it was decoded
+
+
 @pytest.mark.parametrize("seed", [None, 5])
 def test_worker_processes_change_nothing(tmp_path: Path, seed: int | None) -> None:
     paths = some_chips(tmp_path, 9)
