@@ -22,7 +22,8 @@ __all__ = ["Cutting", "Part", "parts_of"]
 
 Row = dict[str, Any]  # columns of the table, without the embedding; with a thumbnail where the file is one already
 
-JPEG = frozenset({".jpeg", ".jpg"})
+_JPEG = frozenset({".jpeg", ".jpg"})
+_SUFFIXES = tuple(SUFFIXES)
 _TOGETHER = 512  # whole images in a part
 
 
@@ -137,10 +138,11 @@ def _images(folder: Path) -> Iterator[_File]:
             continue
         seen.add(here)
         below = Path(base).relative_to(folder)
+        label = below.parts[0] if below.parts else None
+        before = (Path(folder.name) / below / "_").as_posix().removesuffix("_")  # once a folder: paths take their time
         for name in sorted(names):
-            if Path(name).suffix.lower() in SUFFIXES and not name.startswith(".") and (here / name).is_file():
-                label = below.parts[0] if below.parts else None
-                yield _File((Path(folder.name) / below / name).as_posix(), here / name, label)
+            if name.lower().endswith(_SUFFIXES) and not name.startswith(".") and (path := here / name).is_file():
+                yield _File(before + name, path, label)
 
 
 def _of_manifest(manifest: Manifest) -> Iterator[Part]:
@@ -237,7 +239,7 @@ def _size(path: Path) -> tuple[int, int]:
 
 def _small_jpeg(path: Path) -> bytes | None:
     """Return the bytes of a JPEG that may be its own picture."""
-    if path.suffix.lower() not in JPEG:
+    if path.suffix.lower() not in _JPEG:
         return None
     try:
         with path.open("rb") as file:

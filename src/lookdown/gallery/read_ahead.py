@@ -43,13 +43,12 @@ class Batch:
 def batches(parts: Iterable[Part], known: Known, *, size: int, bands: int) -> Generator[Batch]:
     """Yield chips that are not there yet, letterboxed, `_STEP` at a time, with their thumbnails."""
     rows: list[Row] = []
-    squares: list[Chip] = []
+    squares = np.empty((_STEP, bands, size, size), np.uint8)
     skipped: dict[str, str] = {}
     present = failed = met = 0
 
     def ready() -> Batch:
-        pixels = np.stack(squares).transpose(0, 3, 1, 2) if squares else np.empty((0, bands, size, size), np.uint8)
-        return Batch(rows, np.ascontiguousarray(pixels), present, failed, skipped, met)
+        return Batch(rows, squares[: len(rows)], present, failed, skipped, met)
 
     with ThreadPoolExecutor(_READERS) as readers:
         for part in parts:
@@ -70,11 +69,11 @@ def batches(parts: Iterable[Part], known: Known, *, size: int, bands: int) -> Ge
                     failed += 1
                     known.forget(row)
                     continue
-                squares.append(square)
+                squares[len(rows)] = square.transpose(2, 0, 1)
                 rows.append(row)
                 if len(rows) == _STEP:
                     yield ready()
-                    rows, squares, skipped, present, failed = [], [], {}, 0, 0
+                    rows, squares, skipped, present, failed = [], np.empty_like(squares), {}, 0, 0
     yield ready()
 
 
