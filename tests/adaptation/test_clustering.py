@@ -98,7 +98,7 @@ def test_of_a_large_set_a_sample_is_clustered_and_every_row_assigned(monkeypatch
             seen.append(points.copy())
             return super().fit(points)
 
-    monkeypatch.setattr(clustering, "KMeans", Spy)
+    monkeypatch.setattr("sklearn.cluster.KMeans", Spy)
     found = find_clusters(X, 4, normalize=True, seed=2)
     assert seen[0].shape == (300, 6)
     rows = {row.tobytes() for row in np.round(on_sphere(X), 9)}

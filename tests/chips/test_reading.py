@@ -1,24 +1,20 @@
-"""Files good and bad become chips, squares and batches; every image here is made by its test."""
+"""Files good and bad become chips and squares; every image here is made by its test."""
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 from PIL import Image
-from torch.utils.data import DataLoader
 
-from lookdown.chips.reading import Batch, ChipDataset, chip_batches, letterbox, read_chip
+from lookdown.chips import photographs
+from lookdown.chips.reading import letterbox, read_chip
 from lookdown.errors import ImageError, InputError
-
-# Python 3.12 and later warn of any fork of a process with threads, and torch has threads.
-pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 
 Pixels = NDArray[np.uint8]
 
@@ -32,10 +28,6 @@ def saved(path: Path, pixels: Pixels) -> Path:
     return path
 
 
-def some_chips(folder: Path, count: int) -> list[Path]:
-    return [saved(folder / f"{i}.png", some_pixels(10 + i, 20, seed=i)) for i in range(count)]
-
-
 def png_that_claims(path: Path, width: int, height: int) -> Path:
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -44,14 +36,6 @@ def png_that_claims(path: Path, width: int, height: int) -> Path:
     pixels = zlib.compress(bytes(1000))
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b""))
     return path
-
-
-def assert_equal_batches(found: Sequence[Batch], expected: Sequence[Batch]) -> None:
-    assert len(found) == len(expected)
-    for a, b in zip(found, expected, strict=True):
-        assert torch.equal(a.indices, b.indices)
-        assert torch.equal(a.images, b.images)
-        assert a.problems == b.problems
 
 
 def test_pixels_come_back_as_they_were_saved(tmp_path: Path) -> None:
@@ -183,6 +167,72 @@ def test_the_limit_is_ours_and_not_the_lower_one_of_pillow(tmp_path: Path) -> No
         read_chip(png_that_claims(tmp_path / "large.png", 20_000, 10_000))
 
 
+def photograph(path: Path, w: int, h: int, **options: Any) -> Path:
+    """Save what has large things and small ones in it, as photographs do."""
+    y, x = np.mgrid[:h, :w]
+    waves = [np.sin(x / scale) * np.cos(y / (scale + 3)) for scale in (40, 11, 5)]
+    pixels = np.stack([128 + 60 * waves[0] + 30 * waves[1] + 15 * waves[2], 120 + 50 * waves[1], 90 + 40 * waves[0]], 2)
+    Image.fromarray(pixels.astype(np.uint8)).convert(options.pop("mode", "RGB")).save(path, **options)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("size", "side", "read"),
+    [
+        ((512, 256), 64, (128, 64)),
+        ((1024, 512), 64, (128, 64)),
+        ((4096, 512), 112, (512, 64)),
+        ((512, 4096), 112, (64, 512)),
+        ((446, 446), 112, (446, 446)),  # a half has less than twice the letterbox
+        ((448, 448), 112, (224, 224)),
+        ((449, 448), 112, (449, 448)),  # no half of both sides
+        ((900, 900), 112, (225, 225)),
+        ((200, 200), 16, (100, 100)),  # not less than a picture shows
+    ],
+)
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_a_jpeg_is_decoded_no_larger_than_needed(
+    tmp_path: Path, size: tuple[int, int], side: int, read: tuple[int, int], mode: str
+) -> None:
+    path = photograph(tmp_path / "a.jpg", *size, mode=mode)
+    whole, part = read_chip(path), read_chip(path, side=side)
+    assert whole.shape == (*size[::-1], 3)
+    assert part.shape == (*read[::-1], 3)
+    apart = np.abs(letterbox(whole, side).astype(int) - letterbox(part, side))
+    assert apart.mean() <= 1
+    assert apart.max() <= 16
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.bmp", "a.webp", "a.tif"])
+def test_what_is_no_jpeg_is_decoded_whole(tmp_path: Path, name: str) -> None:
+    assert read_chip(photograph(tmp_path / name, 512, 512), side=32).shape == (512, 512, 3)
+
+
+def test_a_jpeg_that_is_cut_short_is_refused_at_a_part_of_its_size_too(tmp_path: Path) -> None:
+    path = photograph(tmp_path / "a.jpg", 512, 512)
+    path.write_bytes(path.read_bytes()[:-2000])
+    with pytest.raises(ImageError, match=r"a\.jpg: cannot be read"):
+        read_chip(path, side=32)
+
+
+def test_the_limit_of_pixels_is_that_of_the_file_and_not_of_what_is_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(photographs, "MAX_PIXELS", 100_000)
+    with pytest.raises(ImageError, match="megapixels"):
+        read_chip(photograph(tmp_path / "a.jpg", 512, 512), side=32)
+
+
+def test_bytes_that_were_read_already_are_taken_for_those_of_the_file(tmp_path: Path) -> None:
+    path = photograph(tmp_path / "a.jpg", 60, 40)
+    content, pixels = path.read_bytes(), read_chip(path)
+    path.write_bytes(b"something else by now")
+    np.testing.assert_array_equal(read_chip(path, content=content), pixels)
+    for wrong in (b"", b"no image", content[: len(content) // 2]):
+        with pytest.raises(ImageError, match=r"a\.jpg: .*;"):
+            read_chip(path, content=wrong)
+
+
 @pytest.mark.parametrize("path", ["/vsicurl/http://x/a.png", "/vsizip/a.zip/a.png", "https://x/a.png", "s3://x/a.npy"])
 def test_paths_that_lead_elsewhere_are_refused(path: str) -> None:
     with pytest.raises(ImageError, match="is not a local file"):
@@ -233,6 +283,22 @@ def test_letterbox_leaves_a_square_of_the_right_size_and_treats_bands_alike() ->
     np.testing.assert_array_equal(small[:, :, :3], np.asarray(rgb))
 
 
+@pytest.mark.parametrize("shape", [(31, 20, 3), (20, 31, 3), (7, 90, 3), (40, 40, 3), (31, 20, 4), (20, 31, 1)])
+def test_letterbox_is_that_of_each_band_alone(shape: tuple[int, int, int]) -> None:
+    chip = some_pixels(*shape)
+    wide = np.zeros((shape[0], 2 * shape[1], shape[2] + 2), np.uint8)
+    wide[:, ::2, 1:-1] = chip
+    h, w = (max(1, round(side * 24 / max(shape[:2]))) for side in shape[:2])
+    expected = np.empty((24, 24, shape[2]), np.uint8)
+    for band in range(shape[2]):
+        values = [float(value) for value in chip[:, :, band].ravel()]
+        expected[:, :, band] = round(sum(values) / len(values))
+        image = Image.fromarray(np.ascontiguousarray(chip[:, :, band])).resize((w, h), Image.Resampling.LANCZOS)
+        expected[(24 - h) // 2 : (24 - h) // 2 + h, (24 - w) // 2 : (24 - w) // 2 + w, band] = np.asarray(image)
+    np.testing.assert_array_equal(letterbox(chip, 24), expected)
+    np.testing.assert_array_equal(letterbox(wide[:, ::2, 1:-1], 24), expected)  # a part of a larger array
+
+
 def test_letterbox_averages_when_it_shrinks() -> None:
     board = np.indices((256, 256)).sum(0) % 2 * 255
     grey = letterbox(board.astype(np.uint8)[:, :, None], 32)
@@ -253,109 +319,3 @@ def test_letterbox_averages_when_it_shrinks() -> None:
 def test_letterbox_refuses_what_it_cannot_use(chip: Pixels, size: int, fill: tuple[int, ...] | None) -> None:
     with pytest.raises(InputError):
         letterbox(chip, size, fill)
-
-
-def test_an_item_is_the_letterboxed_chip_or_zeros_and_a_sentence(tmp_path: Path) -> None:
-    paths = [*some_chips(tmp_path, 1), tmp_path / "gone.png"]
-    dataset = ChipDataset(paths, size=16)
-    good, bad = dataset[0], dataset[1]
-    assert (good.index, good.problem) == (0, None)
-    np.testing.assert_array_equal(good.image.permute(1, 2, 0).numpy(), letterbox(read_chip(paths[0]), 16))
-    assert bad.index == 1
-    assert bad.image.shape == (3, 16, 16)
-    assert bad.image.dtype == torch.uint8
-    assert not bad.image.any()
-    assert "gone.png" in (bad.problem or "")
-    batch = dataset.collate([bad, good, bad])
-    assert batch.indices.tolist() == [0]
-    assert torch.equal(batch.images, good.image[None])
-    assert batch.problems == [(1, bad.problem), (1, bad.problem)]
-    assert dataset.collate([bad]).images.shape == (0, 3, 16, 16)
-
-
-@pytest.mark.parametrize("seed", [None, 5])
-def test_worker_processes_change_nothing(tmp_path: Path, seed: int | None) -> None:
-    paths = some_chips(tmp_path, 9)
-    paths[4].write_text("no longer an image")
-    runs = [chip_batches(paths, size=16, batch_size=2, workers=workers, seed=seed) for workers in (0, 2)]
-    alone, together = (list(run) for run in runs)
-    assert_equal_batches(together, alone)
-    assert runs[0].skipped == runs[1].skipped
-    assert list(runs[0].skipped) == [4]
-    assert sorted(int(i) for batch in alone for i in batch.indices) == [0, 1, 2, 3, 5, 6, 7, 8]
-    for batch in alone:
-        for index, image in zip(batch.indices.tolist(), batch.images, strict=True):
-            expected = letterbox(read_chip(paths[index]), 16)
-            np.testing.assert_array_equal(image.permute(1, 2, 0).numpy(), expected)
-
-
-def test_spawned_workers_read_the_same(tmp_path: Path) -> None:
-    dataset = ChipDataset(some_chips(tmp_path, 3), size=8)
-    loader = DataLoader(
-        dataset, batch_size=2, num_workers=1, collate_fn=dataset.collate, multiprocessing_context="spawn"
-    )
-    assert_equal_batches(list(loader), list(chip_batches(dataset.paths, size=8, batch_size=2)))
-
-
-def test_the_seed_alone_decides_the_order(tmp_path: Path) -> None:
-    paths = some_chips(tmp_path, 12)
-
-    def order(seed: int | None) -> list[int]:
-        return [int(i) for batch in chip_batches(paths, size=4, batch_size=5, seed=seed) for i in batch.indices]
-
-    assert order(None) == list(range(12))
-    assert order(1) == order(1) != order(2)
-    assert sorted(order(1)) == list(range(12)) != order(1)
-    batches = chip_batches(paths, size=4, batch_size=5, seed=1)
-    assert_equal_batches(list(batches), list(batches))
-    assert len(batches) == len(list(batches)) == 3
-
-
-def test_reading_leaves_the_global_generator_alone(tmp_path: Path) -> None:
-    before = torch.get_rng_state()
-    list(chip_batches(some_chips(tmp_path, 2), size=4, batch_size=1, seed=1))
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_a_batch_without_a_good_chip_is_left_out(tmp_path: Path) -> None:
-    good = some_chips(tmp_path, 2)
-    bad = [tmp_path / f"gone-{i}.png" for i in range(3)]
-    batches = chip_batches([good[0], bad[0], bad[1], bad[2], good[1]], size=8, batch_size=2)
-    assert [batch.indices.tolist() for batch in batches] == [[0], [4]]
-    assert sorted(batches.skipped) == [1, 2, 3]
-    assert all(bad[i - 1].name in sentence for i, sentence in batches.skipped.items())
-    saved(bad[1], some_pixels(3, 3))
-    assert [batch.indices.tolist() for batch in batches] == [[0], [2], [4]]
-    assert sorted(batches.skipped) == [1, 3]  # of this epoch, not of all
-    assert list(chip_batches(bad[:1], size=8, batch_size=4)) == []
-    assert list(chip_batches([], size=8, batch_size=4)) == []
-
-
-@pytest.mark.parametrize("workers", [0, 1])
-def test_a_file_deleted_while_the_epoch_runs_is_skipped(tmp_path: Path, workers: int) -> None:
-    paths = some_chips(tmp_path, 40)
-    batches = chip_batches(paths, size=8, batch_size=2, workers=workers)
-    seen: list[int] = []
-    for batch in batches:
-        paths[39].unlink(missing_ok=True)
-        seen += batch.indices.tolist()
-    assert seen == list(range(39))
-    assert list(batches.skipped) == [39]
-    assert "there is no such file" in batches.skipped[39]
-
-
-@pytest.mark.parametrize("workers", [0, 1])
-@pytest.mark.parametrize("batch_size", [1, 2])  # in two batches, and in one
-def test_chips_with_different_bands_are_refused_by_name(tmp_path: Path, workers: int, batch_size: int) -> None:
-    rgb, many = some_chips(tmp_path, 1)[0], tmp_path / "many.npy"
-    np.save(many, some_pixels(5, 5, 8))
-    with pytest.raises(InputError, match=r"^chips of one run.*0\.png has 3 and .*many\.npy has 8"):
-        list(chip_batches([rgb, many], size=8, batch_size=batch_size, workers=workers))
-    batches = list(chip_batches([many, tmp_path / "gone.png"], size=8, batch_size=2, workers=workers))
-    assert [batch.images.shape for batch in batches] == [(1, 8, 8, 8)]  # a missing chip has no bands to differ in
-
-
-@pytest.mark.parametrize(("size", "batch_size", "workers"), [(0, 2, 0), (8, 0, 0), (8, 2, -1)])
-def test_settings_out_of_range_are_refused(size: int, batch_size: int, workers: int) -> None:
-    with pytest.raises(InputError, match="must be at least"):
-        chip_batches([], size=size, batch_size=batch_size, workers=workers)

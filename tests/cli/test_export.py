@@ -43,7 +43,7 @@ def test_a_run_is_exported_and_the_next_commands_say_that_they_use_it(run: Path,
 
 def test_json_has_what_was_measured(run: Path) -> None:
     told = json.loads(typed("export", run, "--runtime", "onnx", "--int8", "--overwrite", "--json"))
-    assert set(told) == documented_keys("export")
+    assert set(told) == documented_keys("lookdown export")
     assert told["exports"][0]["folder"] == str(run / "exported" / "onnx")
     assert set(told["int8"]) == {"before", "after"}
     assert len(told["exports"]) == 1 + (told["int8"]["before"] - told["int8"]["after"] <= 0.5)

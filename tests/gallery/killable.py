@@ -20,11 +20,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+import lance  # noqa: F401  # otherwise imported when the first table is opened, in each child anew
+import lancedb  # noqa: F401
 import numpy as np
 import torch
 from tests.gallery.galleries import kinds
 
-from lookdown.gallery import Gallery, adding
+from lookdown.gallery import Gallery, adding, read_ahead
 from lookdown.gallery.where import Where
 from lookdown.networks import Embedder
 
@@ -188,7 +190,7 @@ def _work(work: str, arguments: list[Any], said: str) -> None:
 
 def index(say: Say, gallery: str, images: str, embedder: str) -> None:
     """Make a gallery or go on with it, in steps of a few chips; say how many are in after each."""
-    adding._STEP, adding._TIDY = STEP, TIDY
+    read_ahead._STEP, adding._TIDY = STEP, TIDY
     path, network = Path(gallery), Embedder.load(embedder)
     say("begins")
     opened = Gallery.open(path) if (path / "gallery.json").exists() else Gallery.create(path, network)

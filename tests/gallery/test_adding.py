@@ -9,9 +9,13 @@ import os
 import re
 import shutil
 import struct
+import subprocess
+import sys
+import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,7 +29,7 @@ from tests.chips.layouts import save_image
 from lookdown.chips.manifest import Manifest
 from lookdown.chips.reading import letterbox, read_chip
 from lookdown.errors import InputError
-from lookdown.gallery import Cutting, Gallery
+from lookdown.gallery import Cutting, Gallery, read_ahead
 from lookdown.gallery.adding import Added, add_chips, add_vectors, note_skipped
 from lookdown.gallery.intake import Part, parts_of
 from lookdown.gallery.list_file import read_lists, write_lists
@@ -145,6 +149,31 @@ def test_thumbnails_are_small_jpegs_of_the_chips(tmp_path: Path, gallery: Galler
         shown = read_chip(Path(row["source"])).mean((0, 1))
         np.testing.assert_allclose(np.asarray(image).mean((0, 1)), shown, atol=4)
     assert sizes == {"a/small.png": (24, 20), "a/wide.png": (96, 24), "a/tiff.tif": (20, 20)}
+
+
+def test_a_small_jpeg_is_its_own_thumbnail_without_what_was_noted_in_it(tmp_path: Path, gallery: Gallery) -> None:
+    exif = Image.Exif()
+    exif[0x010E] = "taken from my balcony"
+    for name, size in (("small.jpg", (100, 60)), ("large.jpg", (300, 60))):
+        small(tmp_path / "a" / name, 3, size)
+        with Image.open(tmp_path / "a" / name) as image:
+            image.copy().save(tmp_path / "a" / name, exif=exif, quality=80)
+    gallery.add(tmp_path / "a")
+    large, own = gallery.snapshot.read(np.arange(2), ["source", "thumbnail"])
+    with Image.open(io.BytesIO(own["thumbnail"])) as image:
+        np.testing.assert_array_equal(np.asarray(image), read_chip(Path(own["source"])))
+    assert b"balcony" in Path(own["source"]).read_bytes()
+    assert b"balcony" not in own["thumbnail"]
+    with Image.open(io.BytesIO(large["thumbnail"])) as image:
+        assert image.size == (96, 19)
+
+
+def test_a_large_jpeg_is_embedded_as_a_query_of_it_is(tmp_path: Path, gallery: Gallery) -> None:
+    for place in range(3):
+        small(tmp_path / "a" / f"{place}.jpg", place, (400, 256))
+    gallery.add(tmp_path / "a")
+    (best,) = gallery.search(tmp_path / "a" / "1.jpg", k=1).hits
+    assert (best.id, round(best.score, 5)) == ("a/1.jpg", 1)
 
 
 def test_places_classes_times_and_sensors_reach_the_table(tmp_path: Path, gallery: Gallery) -> None:
@@ -519,6 +548,115 @@ def test_an_error_that_nobody_has_foreseen_keeps_the_steps_before_it(tmp_path: P
     with pytest.raises(StopError):
         add_chips(records, embedder, parts(), lambda done, known: None)
     assert records.snapshot().ids.to_pylist() == [f"a/{path.name}" for path in paths[:512]]
+
+
+class Eager:
+    """Stands for a network: says when it is at work."""
+
+    settings = SimpleNamespace(size=8, bands=3, dimension=2)
+
+    def __init__(self) -> None:
+        self.begun = [threading.Event() for _ in range(9)]
+        self._number = itertools.count()
+
+    def embed(self, squares: NDArray[np.uint8]) -> NDArray[np.float32]:
+        self.begun[next(self._number)].set()
+        return np.ones((len(squares), 2), np.float32)
+
+
+def test_a_step_is_written_while_the_next_is_in_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_ahead, "_STEP", 4)
+    paths = archive(tmp_path / "a", 11)
+    records, network = Records.create(tmp_path / "g", 2), Eager()
+    append, steps, calls = records.append, itertools.count(1), []
+
+    def slowly(*arguments: Any, **options: Any) -> None:
+        step = next(steps)
+        assert step == 3 or network.begun[step].wait(30)  # the next one, before this is written
+        append(*arguments, **options)
+
+    def progress(done: int, known: int) -> None:
+        calls.append((done, len(records.snapshot())))
+
+    monkeypatch.setattr(records, "append", slowly)
+    add_chips(records, network, parts_of([tmp_path / "a"], Cutting()), progress)  # type: ignore[arg-type]
+    assert calls == [(4, 4), (8, 8), (11, 11)]  # what was said to be done is there, and no more
+    assert records.snapshot().ids.to_pylist() == [f"a/{path.name}" for path in paths]
+
+
+@pytest.mark.parametrize("fails", [1, 2, 3])
+def test_after_a_step_that_could_not_be_written_none_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: int
+) -> None:
+    monkeypatch.setattr(read_ahead, "_STEP", 4)
+    archive(tmp_path / "a", 12)
+    records = Records.create(tmp_path / "g", 2)
+    append, steps, calls = records.append, itertools.count(1), []
+
+    def full(*arguments: Any, **options: Any) -> None:
+        if next(steps) == fails:
+            raise StopError
+        append(*arguments, **options)
+
+    monkeypatch.setattr(records, "append", full)
+    with pytest.raises(StopError):
+        add_chips(records, Eager(), parts_of([tmp_path / "a"], Cutting()), lambda *call: calls.append(call))  # type: ignore[arg-type]
+    assert len(records.snapshot()) == 4 * (fails - 1)
+    assert [done for done, _ in calls] == [4 * step for step in range(1, fails)]
+
+
+def test_a_network_that_fails_keeps_the_steps_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_ahead, "_STEP", 4)
+    archive(tmp_path / "a", 12)
+    records, network = Records.create(tmp_path / "g", 2), Eager()
+    embed = network.embed
+
+    def failing(squares: NDArray[np.uint8]) -> NDArray[np.float32]:
+        if network.begun[1].is_set():
+            raise StopError
+        return embed(squares)
+
+    monkeypatch.setattr(network, "embed", failing)
+    with pytest.raises(StopError):
+        add_chips(records, network, parts_of([tmp_path / "a"], Cutting()), lambda done, known: None)  # type: ignore[arg-type]
+    assert len(records.snapshot()) == 8
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ThreadPoolExecutor")]
+
+
+WITHOUT_TORCH = """
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+networks = ModuleType("lookdown.networks")
+networks.Embedder = object
+sys.modules["lookdown.networks"] = networks
+
+import numpy as np
+from lookdown.gallery import Gallery
+from lookdown.gallery.intake import Cutting, parts_of
+from lookdown.gallery.adding import add_chips
+
+class Means:
+    settings = SimpleNamespace(size=8, bands=3, dimension=3)
+
+    def embed(self, squares):
+        return squares.mean((2, 3)).astype(np.float32)
+
+folder = Path(sys.argv[1])
+gallery = Gallery.create(folder / "g", dimension=3)
+add_chips(gallery._records, Means(), parts_of([folder / "a"], Cutting()), lambda done, known: None)
+gallery.refresh()
+gallery.embedder = Means()
+print(gallery.search(folder / "a" / "01.png", k=1).hits[0].id)
+print(*({"torch", "timm", "sklearn.cluster"} & {*sys.modules}))
+"""
+
+
+def test_from_files_to_hits_torch_is_needed_by_the_network_alone(tmp_path: Path) -> None:
+    archive(tmp_path / "a", 3)
+    found = subprocess.run([sys.executable, "-c", WITHOUT_TORCH, str(tmp_path)], capture_output=True, text=True)
+    assert (found.returncode, found.stdout) == (0, "a/01.png\n\n"), found.stderr
 
 
 def test_progress_ends_where_all_is_done(tmp_path: Path, gallery: Gallery) -> None:

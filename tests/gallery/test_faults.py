@@ -28,7 +28,7 @@ from tests.gallery.killable import STEP, Child, Nursery
 
 from lookdown import Gallery, GaussianLikelihoodRatio
 from lookdown.errors import DamagedCacheWarning, GalleryBusyError, GalleryError, LookdownError
-from lookdown.gallery import adding
+from lookdown.gallery import adding, read_ahead
 from lookdown.networks import Embedder
 
 IMAGES = 200
@@ -323,7 +323,7 @@ def index_here(path: Path, archive: Archive, progress: Callable[[int, int], None
 def test_a_disk_that_is_full_keeps_what_was_acknowledged_and_the_same_command_completes_it(
     size: int, archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adding, "_STEP", STEP)
+    monkeypatch.setattr(read_ahead, "_STEP", STEP)
     monkeypatch.setattr(adding, "_TIDY", killable.TIDY)
     path = tmp_path / "disk" / "g"
     acknowledged = [0]

@@ -20,7 +20,8 @@ def batches() -> ImageBatches:
 
 
 def means(images: Any) -> NDArray[np.float32]:
-    return np.asarray(images, np.float32).mean(axis=(2, 3))
+    found: NDArray[np.float32] = np.asarray(images, np.float32).mean(axis=(2, 3))
+    return found
 
 
 def test_rows_are_those_of_the_whole_and_progress_ends_with_all() -> None:

@@ -67,7 +67,7 @@ def test_files_are_letterboxed_and_bad_ones_skipped(tmp_path: Path) -> None:
     assert np.concatenate([batch.indices for batch in found]).tolist() == [0, 1, 2, 3, 5, 6]
     assert list(batches.skipped) == [4]
     assert "4.png" in batches.skipped[4]
-    np.testing.assert_array_equal(found[0].images[1].transpose(1, 2, 0), letterbox(wide, 16))
+    np.testing.assert_array_equal(np.asarray(found[0].images[1]).transpose(1, 2, 0), letterbox(wide, 16))
 
 
 @pytest.mark.parametrize(

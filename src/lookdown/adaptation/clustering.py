@@ -8,7 +8,6 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
@@ -58,6 +57,8 @@ def find_clusters(
     X: Embeddings, clusters: int, *, normalize: bool, map: Array | None = None, seed: int = 0, starts: int = STARTS
 ) -> Clusters:
     """Cluster rows by K-means; the same seed gives the same clusters."""
+    from sklearn.cluster import KMeans  # heavy, and who searches a gallery never clusters
+
     points = _mapped(X, normalize, map) if len(X) <= SAMPLE else _mapped_sample(X, normalize, map, seed)
     # One thread: with several, sums are taken in whichever order they finish, and the last bits differ from run to run.
     with _threads().limit(limits=1, user_api="openmp"), warnings.catch_warnings():

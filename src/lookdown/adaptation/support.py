@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn import config_context
-from sklearn.metrics import silhouette_score
 
 from lookdown.adaptation.clustering import Clusters, find_clusters
 from lookdown.metrics.inputs import Embeddings
@@ -40,6 +39,8 @@ def silhouette(rows: Embeddings, clusters: int, *, normalize: bool, seed: int, s
 
 
 def _mean_silhouette(clusters: Clusters, rows: Embeddings) -> float:
+    from sklearn.metrics import silhouette_score  # heavy, and who searches a gallery never clusters
+
     labels = clusters.assign(rows)[0]
     if not 2 <= len(np.unique(labels)) < len(rows):
         return -1.0

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from PIL import Image
 
@@ -28,7 +29,7 @@ if hasattr(os, "register_at_fork"):  # a worker forked while another thread read
     )
 
 
-def open_photograph(path: Path) -> Image.Image:
+def open_photograph(file: Path | BinaryIO) -> Image.Image:
     """Open an image, not yet decoded; a bomb raises one of Pillow's two kinds, an error or a warning.
 
     Pillow keeps one limit of pixels for the whole process, so it is lent and given back.
@@ -37,7 +38,7 @@ def open_photograph(path: Path) -> Image.Image:
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, MAX_PIXELS
         try:
-            return Image.open(path, formats=FORMATS)
+            return Image.open(file, formats=FORMATS)
         finally:
             Image.MAX_IMAGE_PIXELS = before
 

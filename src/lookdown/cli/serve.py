@@ -51,11 +51,10 @@ def serve(
         requests_a_second=rate,
     )
     opened = Gallery.open(gallery)
-    _ = opened.embedder  # read it now: what is wrong with it is told here, and not by a server that has begun
+    # Read it now: what is wrong with it is told here, and not by a server that has begun.
+    network = f", embedding by {opened.embedded_by}," if opened.embedder is not None else ""
     run(
         opened,
         settings,
-        lambda address: typer.echo(
-            f"{gallery} with {len(opened):,} chips, embedding by {opened.embedded_by}, is at {address} (Ctrl+C ends it)"
-        ),
+        lambda address: typer.echo(f"{gallery} with {len(opened):,} chips{network} is at {address} (Ctrl+C ends it)"),
     )

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lookdown.chips.batches import chip_batches
 from lookdown.chips.manifest import Manifest
 from lookdown.chips.protocols import Split, uda
-from lookdown.chips.reading import chip_batches
 from lookdown.errors import ImageError, InputError
 from lookdown.training.features import frozen_features
 from lookdown.training.recipe import Recipe

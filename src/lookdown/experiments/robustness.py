@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch.nn.functional import interpolate
 
-from lookdown.chips.reading import chip_batches
+from lookdown.chips.batches import chip_batches
 from lookdown.experiments.report import Page, Picture, Table, spread
 from lookdown.experiments.setting import Setting
 from lookdown.experiments.tasks import MAR, SHIPS, Task

@@ -92,7 +92,7 @@ def picture(example: Example, snapshot: Snapshot) -> bytes | None:
     row = int(snapshot.find([example])[0]) if isinstance(example, str) else -1
     if row >= 0:
         return bytes(snapshot.read(np.array([row]), ["thumbnail"])[0]["thumbnail"]) or None
-    return thumbnail(_pixels(example, snapshot))
+    return thumbnail(_pixels(example, snapshot, None))
 
 
 def is_embedding(example: Example) -> bool:
@@ -130,7 +130,8 @@ def _embedded(example: Example, snapshot: Snapshot, embedder: AnyEmbedder | None
         raise GalleryError(
             f"{snapshot.folder} has no embedder, so it cannot be asked for images; give an embedding or an id"
         )
-    pixels = fitting(_pixels(example, snapshot), embedder.settings.bands, _told(example))
+    pixels = _pixels(example, snapshot, embedder.settings.size)  # as chips of the gallery were read
+    pixels = fitting(pixels, embedder.settings.bands, _told(example))
     return np.asarray(embedder.embed(squares(pixels, embedder.settings.size, turns)))
 
 
@@ -144,7 +145,7 @@ def _vectors(example: NDArray[Any], dimension: int) -> Embeddings:
     return rows.astype(np.float32)
 
 
-def _pixels(example: Example, snapshot: Snapshot) -> Chip:
+def _pixels(example: Example, snapshot: Snapshot, side: int | None) -> Chip:
     if isinstance(example, np.ndarray):
         if example.dtype != np.uint8 or example.ndim not in (2, 3):
             raise InputError(f"pixels must be uint8 (h, w, bands), got {example.dtype} {example.shape}")
@@ -154,13 +155,13 @@ def _pixels(example: Example, snapshot: Snapshot) -> Chip:
             file = Path(folder, "example" + _suffix(bytes(example[:4])))
             file.write_bytes(example)
             try:
-                return read_chip(file)
+                return read_chip(file, side=side)
             except ImageError as error:
                 raise ImageError(str(error).replace(str(file), "the image").replace(file.name, "it")) from None
     if isinstance(example, str | Path):
         if isinstance(example, str) and not os.path.isfile(example):  # noqa: PTH113  # Path raises at some names
             raise GalleryError(f"{_shown(example)} is neither a chip of {snapshot.folder} nor a file; check the name")
-        return read_chip(Path(example))
+        return read_chip(Path(example), side=side)
     raise InputError(
         f"an example is a file, bytes of an image, pixels, an embedding or an id, not {type(example).__name__}"
     )

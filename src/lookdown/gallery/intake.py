@@ -16,11 +16,14 @@ from lookdown.chips.reading import Chip, read_chip
 from lookdown.chips.sources import windows
 from lookdown.errors import ImageError, InputError, SourceError
 from lookdown.gallery.instants import earliest
+from lookdown.gallery.thumbnails import LARGEST, own_thumbnail
 
 __all__ = ["Cutting", "Part", "parts_of"]
 
-Row = dict[str, Any]  # columns of the table, without embedding and thumbnail
+Row = dict[str, Any]  # columns of the table, without the embedding; with a thumbnail where the file is one already
 
+_JPEG = frozenset({".jpeg", ".jpg"})
+_SUFFIXES = tuple(SUFFIXES)
 _TOGETHER = 512  # whole images in a part
 
 
@@ -61,8 +64,11 @@ class Part(ABC):
     of_one_scene: bool = False  # windows of one image, which look alike
 
     @abstractmethod
-    def pixels(self, wanted: Sequence[int]) -> Iterator[tuple[int, Chip | ImageError]]:
-        """Read some of the chips, each as pixels or as the reason why there are none."""
+    def pixels(self, wanted: Sequence[int], side: int | None = None) -> Iterator[tuple[int, Chip | ImageError]]:
+        """Read some of the chips, each as pixels or as the reason why there are none; `side` as `read_chip` takes it.
+
+        What else the file tells of a chip goes into its row.
+        """
 
 
 def parts_of(given: Sequence[str | Path | Manifest], cutting: Cutting, *, every_role: bool = False) -> Iterator[Part]:
@@ -132,10 +138,11 @@ def _images(folder: Path) -> Iterator[_File]:
             continue
         seen.add(here)
         below = Path(base).relative_to(folder)
+        label = below.parts[0] if below.parts else None
+        before = (Path(folder.name) / below / "_").as_posix().removesuffix("_")  # once a folder: paths take their time
         for name in sorted(names):
-            if Path(name).suffix.lower() in SUFFIXES and not name.startswith(".") and (here / name).is_file():
-                label = below.parts[0] if below.parts else None
-                yield _File((Path(folder.name) / below / name).as_posix(), here / name, label)
+            if name.lower().endswith(_SUFFIXES) and not name.startswith(".") and (path := here / name).is_file():
+                yield _File(before + name, path, label)
 
 
 def _of_manifest(manifest: Manifest) -> Iterator[Part]:
@@ -154,16 +161,23 @@ def _of_manifest(manifest: Manifest) -> Iterator[Part]:
 class _Images(Part):
     """Images that are chips as a whole."""
 
-    def pixels(self, wanted: Sequence[int]) -> Iterator[tuple[int, Chip | ImageError]]:
+    def pixels(self, wanted: Sequence[int], side: int | None = None) -> Iterator[tuple[int, Chip | ImageError]]:
         for place in wanted:
-            row = self.rows[place]
             try:
-                pixels = read_chip(Path(row["source"]))
-                if row["footprint"] is None and Path(row["source"]).suffix.lower() in TIFF:
-                    row |= {name: told for name, told in _place(Path(row["source"])).items() if row[name] is None}
-                yield place, pixels
+                yield place, self._read(self.rows[place], side)
             except ImageError as error:
                 yield place, error
+
+    @staticmethod
+    def _read(row: Row, side: int | None) -> Chip:
+        path = Path(row["source"])
+        content = _small_jpeg(path)
+        pixels = read_chip(path, side=side, content=content)
+        if row["footprint"] is None and path.suffix.lower() in TIFF:
+            row |= {name: told for name, told in _place(path).items() if row[name] is None}
+        if content is not None and (own := own_thumbnail(content)):  # the very bytes that could be decoded
+            row["thumbnail"] = own
+        return pixels
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +187,7 @@ class _Windows(Part):
     path: Path = Path()
     boxes: list[tuple[int, int, int, int]] = field(default_factory=list)
 
-    def pixels(self, wanted: Sequence[int]) -> Iterator[tuple[int, Chip | ImageError]]:
+    def pixels(self, wanted: Sequence[int], side: int | None = None) -> Iterator[tuple[int, Chip | ImageError]]:
         try:
             with open_scene(self.path) as scene:
                 for place in wanted:
@@ -221,6 +235,18 @@ def _size(path: Path) -> tuple[int, int]:
             return image.size
     except Exception as error:  # decoders meet broken files with a dozen kinds of error
         raise ImageError(f"{path}: cannot be opened ({error})") from error
+
+
+def _small_jpeg(path: Path) -> bytes | None:
+    """Return the bytes of a JPEG that may be its own picture."""
+    if path.suffix.lower() not in _JPEG:
+        return None
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except OSError:
+        return None  # reading it says what is wrong with it
+    return content if 0 < len(content) <= LARGEST else None
 
 
 def _whole(file: _File, cutting: Cutting) -> Row:

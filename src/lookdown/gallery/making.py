@@ -93,7 +93,7 @@ def _sampled(parts: Iterable[Part], size: int) -> NDArray[np.uint8]:
         if met >= 4 * _SAMPLE:
             break
     for part, places in listed:
-        for place, pixels in part.pixels(places[:: math.ceil(met / _SAMPLE)]):
+        for place, pixels in part.pixels(places[:: math.ceil(met / _SAMPLE)], size):
             if isinstance(pixels, ImageError):
                 continue
             try:

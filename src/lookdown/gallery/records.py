@@ -11,12 +11,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import: it warns of every table that it makes
-
-import lancedb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -76,37 +74,40 @@ class Mark(NamedTuple):
 
 
 class Records:
-    """The table, to write to; one writer at a time."""
+    """The table, to write to; one writer at a time.
 
-    def __init__(self, folder: Path, table: Any) -> None:
+    What only reads goes by way of Lance, which LanceDB is built on: LanceDB takes a second to import.
+    """
+
+    def __init__(self, folder: Path, dataset: Any) -> None:
         self.folder = folder
-        self._table = table
+        self._dataset = dataset
 
     @classmethod
     def create(cls, folder: Path, dimension: int) -> Records:
         """Make the table, without rows; one without rows that an unfinished gallery left is replaced."""
         with _told(folder, "cannot be made"):
-            database = lancedb.connect(folder)
+            database = _database(folder)
             begun = any((folder / f"{NAME}.lance" / "_versions").glob("*.manifest"))  # else it was killed before
             if begun and (rows := database.open_table(NAME).count_rows()):
                 raise GalleryError(
                     f"{folder} holds a table of {rows:,} chips without its gallery.json; restore that file from a "
                     "copy, or name another folder"
                 )
-            return cls(folder, database.create_table(NAME, schema=schema(dimension), mode="overwrite"))
+            database.create_table(NAME, schema=schema(dimension), mode="overwrite")
+            return cls(folder, _latest(folder))
 
     @classmethod
     def open(cls, folder: Path) -> Records:
         """Open the table of a gallery."""
         with _told(folder, "cannot be opened"):
-            return cls(folder, lancedb.connect(folder).open_table(NAME))
+            return cls(folder, _latest(folder))
 
     @property
     def version(self) -> int:
         """The latest version, whoever wrote it."""
         with _told(self.folder, "cannot be read"):
-            self._table.checkout_latest()
-            return int(self._table.version)
+            return int(self._dataset.latest_version)
 
     def append(self, rows: Sequence[Mapping[str, Any]], embeddings: Embeddings, *, first_key: int) -> None:
         """Add rows in one step: all of them are there when this returns, and before that none."""
@@ -157,8 +158,17 @@ class Records:
     def snapshot(self) -> Snapshot:
         """Return the table as it is now; it stays so while others write."""
         with _told(self.folder, "cannot be read"):
-            self._table.checkout_latest()
-            return Snapshot(self.folder, self._table.to_lance())
+            return Snapshot(self.folder, _latest(self.folder))
+
+    @cached_property
+    def _opened(self) -> Any:
+        return _database(self.folder).open_table(NAME)
+
+    @property
+    def _table(self) -> Any:
+        """The table as LanceDB writes to it, with what others have written meanwhile."""
+        self._opened.checkout_latest()
+        return self._opened
 
 
 class Snapshot:
@@ -238,6 +248,20 @@ class Snapshot:
     def _take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
         with _told(self.folder, "cannot be read"):
             return self._dataset.take(np.asarray(rows, np.int64), columns=list(columns))
+
+
+def _latest(folder: Path) -> Any:
+    """Open the table at its latest version, whoever wrote it."""
+    import lance
+
+    return lance.dataset(folder / f"{NAME}.lance")
+
+
+def _database(folder: Path) -> Any:
+    os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import: it warns of every table that it makes
+    import lancedb
+
+    return lancedb.connect(folder)
 
 
 def _text(name: str) -> str | None:

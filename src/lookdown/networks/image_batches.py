@@ -82,7 +82,7 @@ class ImageBatches:
         from lookdown.chips.reading import letterbox, read_chip
 
         try:
-            chip = read_chip(path)
+            chip = read_chip(path, side=self.size)
         except ImageError as error:
             return str(error)
         if chip.shape[2] != self.bands:

@@ -11,7 +11,7 @@ from lookdown.gallery.records import Snapshot
 
 __all__ = ["redrawn", "stored"]
 
-_SIDE = 256  # pixels: thumbnails of ours have 96
+_SIDE = 256  # pixels: thumbnails of ours have up to 144
 
 
 def stored(snapshot: Snapshot, row: Rows) -> bytes | None:

@@ -44,7 +44,7 @@ def read_upload(content: bytes, *, pixels: int, bands: int, size: int, turned: b
         file.write_bytes(content)
         try:
             _refuse_large(_MEASURES[kind](content, file), pixels)
-            chip = fitting(read_chip(file), bands, "the image")
+            chip = fitting(read_chip(file, side=size), bands, "the image")
         except ImageError as error:
             told = str(error).replace(str(file), "the image").replace(file.name, "the image")
             raise ImageError(told) from None

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lookdown.chips.reading import chip_batches
+from lookdown.chips.batches import chip_batches
 from lookdown.errors import ImageError, InputError, WeightsError
 from lookdown.networks.embedder import Embedder
 from lookdown.networks.embedding import Progress

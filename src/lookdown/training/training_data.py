@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lookdown.chips.batches import chip_batches
 from lookdown.chips.manifest import Manifest
-from lookdown.chips.reading import chip_batches
 from lookdown.errors import ImageError, InputError
 from lookdown.networks import Embedder
 from lookdown.training.features import frozen_features
