@@ -21,7 +21,7 @@ def test_every_command_and_every_option_is_on_the_page() -> None:
         section = page.split(f"### {path}\n")[1].split("\n### ")[0]
         options = {name for param in command.params for name in (*param.opts, *param.secondary_opts) if name[0] == "-"}
         rows = [line.split(" | ")[0] for line in section.splitlines() if line.startswith("| `")]
-        assert {name for row in rows for name in re.findall(r"`(-[a-z-]+)`", row)} == options - {"--help"}
+        assert {name for row in rows for name in re.findall(r"`(-[a-z0-9-]+)`", row)} == options - {"--help"}
 
 
 def test_every_variable_that_the_source_reads_is_on_the_page() -> None:
