@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from lookdown import __version__
 from lookdown.cli.adapt import adapt
 from lookdown.cli.command_map import CommandMap, examples
 from lookdown.cli.demo import demo
@@ -38,6 +37,8 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from lookdown import __version__  # asks the installed packages
+
         typer.echo(f"lookdown {__version__}")
         raise typer.Exit
 
