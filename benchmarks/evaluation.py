@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from lookdown.evaluation import evaluate
 from lookdown.evaluation.scoring import BLOCK
 from lookdown.metrics import Euclidean, GaussianLikelihoodRatio
+from lookdown.networks import torchvision_guard  # noqa: F401  # before torchmetrics, which imports torchvision
 from sidebyside import QUICK, Row, compare, report
 
 Array = NDArray[np.float64]
@@ -86,7 +87,6 @@ def on_embeddings(rng: np.random.Generator) -> list[Row]:
     torchmetrics takes scores, flat, and counts a relevant row only where its score is above zero, so it gets
     1 / (1 + d) of torch's own distances. pytorch-metric-learning finds neighbours by faiss, here all of them.
     """
-    import lookdown.networks.torchvision_guard  # noqa: F401  # torchmetrics imports torchvision, which may not match
     from torchmetrics.retrieval import RetrievalMAP
 
     centres = rng.normal(size=(CLASSES, DIMENSIONS))
