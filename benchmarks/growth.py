@@ -32,23 +32,24 @@ IMAGES = (10, 100) if QUICK else (10, 100, 1_000, 10_000)
 LONG = 0.1 if QUICK else 1.0  # seconds that a point is measured for, where once takes less
 SLACK = 2  # of what a row costs, from one end of the last decade to the other
 
+# Each reason was tried: by other numbers of classes and dimensions, and by a profile at both ends.
 WHY = {
-    "moments": "Below some 100 rows a class it hardly depends on N: what is done once a class, a mean and a scatter and "
-    "the pairs of classes, outweighs the rows. From there on it is one pass over the rows, and linear; they are taken "
-    "4,096 at a time, so that it stays linear where they no longer fit into a cache.",
-    "adaptation": "Linear as K-means is, which is nearly all of it, up to 65,536 rows. Of more than that K-means sees a "
-    "sample of 65,536, so that what grows is assigning rows to clusters and their moments, which are cheap.",
-    "indexing": "The first hundred images cost about the same as ten: making the table and writing what was added take "
-    "a second. From a thousand on each image is read, embedded and written once, and it is linear.",
-    "exact search": "Up to some thousand rows the call itself is what takes time. While the vectors leave the cache of "
-    "a core, with 1 MB at 4,000 rows of 256 bytes, and then the last one, with 32 MB at 125,000, it grows faster than N; "
-    "beyond that it runs at the speed of the memory, and is linear.",
-    "ivf search": "Never linear. There are about twice the root of N lists, and a query meets their centres and the "
-    "rows of a few: both go as the root of N, and below 100,000 rows the call itself outweighs them. `auto` takes it "
-    "from 1,000,000 rows on, where comparing with all of them is no longer a blink.",
-    "evaluation": "Up to some thousand rows what is done once a query outweighs the rows. Then the scores of a query "
-    "are sorted, which goes as N log N, and from 250,000 rows on those of a single query leave a cache of 1 MB: it is "
-    "a little dearer than linear, and stays so.",
+    "moments": "What is done once a class outweighs the rows while a class has less than some 100: at 1,000 rows "
+    "100 classes take nine times as long as one. From 30,000 rows on it is one pass over the rows, and linear.",
+    "adaptation": "K-means is more than nine tenths of it, and linear in what it is run on. That is all rows up to "
+    "65,536, and a sample of 65,536 beyond: what still grows is the assignment of rows to clusters and their moments, "
+    "and a million rows cost little more than 100,000.",
+    "indexing": "A hundred images cost about what ten do: the network is read back from the new gallery first. From a "
+    "thousand on nearly all is the network's own time for each image, and it is linear.",
+    "exact search": "Up to some thousand rows the call itself takes the time. It grows faster than N where the vectors "
+    "outgrow the last cache, 32 MB here and shared with whatever else runs, which 64 dimensions do at 125,000 rows (16 "
+    "dimensions at four times as many, 256 at a quarter). Beyond, it runs at the speed of the memory, and is linear.",
+    "ivf search": "Not linear: there are about twice the root of N lists, and as many are looked through as held 0.99 "
+    "of the answers to trial queries, 8 of 512 at 100,000 rows and 20 of 2,048 at a million. Up to 100,000 rows the "
+    "call itself takes the time. `auto` takes this engine above 1,000,000 rows.",
+    "evaluation": "Up to some thousand rows what is done once a query takes the time. Then it is sorting scores, which "
+    "goes as N log N. At a million rows a block of two million scores holds two queries, so that the whole gallery is "
+    "read from memory for every two of them, and working out scores takes as long as sorting: dearer than linear.",
 }
 
 Vectors = NDArray[np.float32]

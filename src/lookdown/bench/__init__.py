@@ -1,6 +1,4 @@
-"""Every benchmark in one run, one table: what it takes beside a peer or a limit, measured together."""
+"""Every benchmark in one run, one table: what it takes beside a peer or a limit, measured together.
 
-from lookdown.bench.benchmarks import Benchmarks, run_benchmarks
-from lookdown.bench.row import Row
-
-__all__ = ["Benchmarks", "Row", "run_benchmarks"]
+Nothing is imported here: scripts that measure import `lookdown.bench.row`, and should hold no more than they use.
+"""

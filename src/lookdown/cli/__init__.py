@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from lookdown.cli.adapt import adapt
+from lookdown.cli.bench import bench
 from lookdown.cli.command_map import CommandMap, examples
 from lookdown.cli.demo import demo
 from lookdown.cli.doctor import doctor
@@ -98,3 +99,7 @@ app.command(
     rich_help_panel=PAPER,
     epilog=examples("lookdown reproduce table1 --scale smoke", "lookdown reproduce all --data synthetic -o results"),
 )(reproduce)
+app.command(
+    rich_help_panel=PAPER,
+    epilog=examples("lookdown bench", "lookdown bench losses search -o results --json"),
+)(bench)
