@@ -156,14 +156,14 @@ def evaluation(rng: np.random.Generator) -> Curve:
 
 def main() -> None:
     """Measure with one thread, and write the page where a folder is given."""
-    rng = np.random.default_rng(0)
+    rng, machine = np.random.default_rng(0), this_machine()
     faiss.omp_set_num_threads(1)
     with threadpool_limits(1), tempfile.TemporaryDirectory() as place:
         curves = [moments(rng), adaptation(rng), indexing(rng, Path(place)), search(rng, Exact), search(rng, IVF)]
         curves.append(evaluation(rng))
     print()
     if OUT is not None:
-        page = growth_page(curves, this_machine().sentence())
+        page = growth_page(curves, machine.sentence())
         page.write("growth", OUT, OUT, "lookdown bench growth")
     report("Cost against N", [curve.last_decade(limit=SLACK) for curve in curves])
 

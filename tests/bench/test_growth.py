@@ -11,7 +11,7 @@ from lookdown.bench.growth import Curve, draw, growth_page
 
 pytest.importorskip("matplotlib")
 
-SIZES = (100, 300, 1_000, 3_000, 10_000)
+SIZES: tuple[int, ...] = (100, 300, 1_000, 3_000, 10_000)
 
 
 def curve(power: float, name: str = "sorting", sizes: tuple[int, ...] = SIZES) -> Curve:

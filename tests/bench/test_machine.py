@@ -17,7 +17,14 @@ def test_the_machine_is_described() -> None:
     assert 1 <= found.cores == usable_cores() <= (os.cpu_count() or 1)
     assert found.processor
     assert found.packages["numpy"] == version("numpy")
-    for part in (found.processor, found.system, found.python, f"{found.cores} cores", f"numpy {version('numpy')}"):
+    for part in (
+        found.processor,
+        found.system,
+        found.python,
+        f"{found.cores} cores",
+        "load was",
+        f"numpy {version('numpy')}",
+    ):
         assert part in found.sentence()
 
 
@@ -32,7 +39,9 @@ def test_what_is_not_known_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "PACKAGES", ("numpy", "no-such-package"))
     monkeypatch.setattr(machine, "_memory", lambda: None)
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.delattr(os, "getloadavg", raising=False)
     found = this_machine()
     assert list(found.packages) == ["numpy"]
     assert found.cores == os.cpu_count()
     assert "memory" not in found.sentence()
+    assert "load" not in found.sentence()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,7 @@ pytest.importorskip("matplotlib")
 @pytest.fixture
 def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = write_scripts(tmp_path / "scripts", "fine", "misses", "fails")
-    defaults = benchmarks.run_benchmarks.__kwdefaults__ | {"folder": folder}
-    monkeypatch.setattr(benchmarks.run_benchmarks, "__kwdefaults__", defaults)
+    monkeypatch.setattr(benchmarks, "run_benchmarks", partial(benchmarks.run_benchmarks, folder=folder))
     return tmp_path / "out"
 
 

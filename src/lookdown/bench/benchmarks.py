@@ -108,12 +108,12 @@ def run_benchmarks(
     if find_spec("matplotlib") is None:
         raise MissingExtraError("the chart of benchmarks", "bench")  # before the work
     out.mkdir(parents=True, exist_ok=True)
-    threads = usable_cores()
+    machine, threads = this_machine(), usable_cores()  # before the scripts are its load
     outcomes = []
     for number, script in enumerate(scripts, start=1):
         note(f"{script.stem}, {number} of {len(scripts)}")
         outcomes.append(run_script(script, out, threads=threads, quick=quick))
     date = datetime.now(UTC).strftime("%Y-%m-%d")
-    found = Benchmarks(outcomes, this_machine(), threads, date, version("lookdown"), quick)
+    found = Benchmarks(outcomes, machine, threads, date, version("lookdown"), quick)
     found.write(out, " ".join(["lookdown bench", *names, *(["--quick"] if quick else [])]))
     return found

@@ -26,12 +26,14 @@ class Machine:
     system: str
     python: str
     packages: dict[str, str]
+    load: float | None = None  # processes that ran or waited in the minute before: figures of a busy machine are poor
 
     def sentence(self) -> str:
         """Say it in a line or two."""
         memory = "" if self.memory is None else f", {self.memory / 2**30:.0f} GB of memory"
         packages = ", ".join(f"{name} {number}" for name, number in self.packages.items())
-        return f"{self.processor}, {self.cores} cores{memory}, {self.system}, Python {self.python}; {packages}."
+        load = "" if self.load is None else f" The load was {self.load:.1f} before it began."
+        return f"{self.processor}, {self.cores} cores{memory}, {self.system}, Python {self.python}; {packages}.{load}"
 
 
 def this_machine() -> Machine:
@@ -43,6 +45,7 @@ def this_machine() -> Machine:
         system=f"{platform.system()} {platform.machine()}",
         python=platform.python_version(),
         packages={name: found for name in PACKAGES if (found := _version(name))},
+        load=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
     )
 
 
