@@ -16,7 +16,7 @@ from lookdown.gallery.making import gallery_of_pretrained
 from sidebyside import QUICK, Row, report
 
 HELP, SEARCH = 0.3, 2.5  # seconds, at most
-TURNS = 3 if QUICK else 11
+TURNS = 1 if QUICK else 11
 CHIPS = 10 if QUICK else 40  # of each kind of ship
 LOOKDOWN = ("-m", "lookdown")
 
