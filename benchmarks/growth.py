@@ -39,8 +39,8 @@ WHY = {
     "adaptation": "K-means is more than nine tenths of it, and linear in what it is run on. That is all rows up to "
     "65,536, and a sample of 65,536 beyond: what still grows is the assignment of rows to clusters and their moments, "
     "and a million rows cost little more than 100,000.",
-    "indexing": "A hundred images cost about what ten do: the network is read back from the new gallery first. From a "
-    "thousand on nearly all is the network's own time for each image, and it is linear.",
+    "indexing": "A hundred images cost about what ten do: the network is read back from the new gallery first. The "
+    "network's own time for each image is half of it at 1,000 and seven tenths at 3,000; that part is linear.",
     "exact search": "Up to some thousand rows the call itself takes the time. It grows faster than N where the vectors "
     "outgrow the last cache, 32 MB here and shared with whatever else runs, which 64 dimensions do at 125,000 rows (16 "
     "dimensions at four times as many, 256 at a quarter). Beyond, it runs at the speed of the memory, and is linear.",

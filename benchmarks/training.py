@@ -41,7 +41,7 @@ def turn(made: Recipe) -> list[dict[str, Any]]:
 def main() -> None:
     """Train on all cores; a frozen trunk is shown, and has no target."""
     with tempfile.TemporaryDirectory() as folder:
-        make(World(kinds="ships", chips=12 if QUICK else 40), Path(folder))
+        make(World(kinds="ships", chips=10 if QUICK else 40), Path(folder))
         runs = {
             "fine-tuned": [turn(recipe(Path(folder))) for _ in range(TURNS)],
             "frozen trunk": [turn(recipe(Path(folder), trunk="frozen")) for _ in range(TURNS + 1)][1:],
