@@ -20,6 +20,7 @@ _FARTHEST = 1e4  # bars end here: what takes nothing at all has no place on a lo
 def draw(rows: Sequence[Row], *, judged: bool = True) -> Figure:
     """Return bars from 1, to the right where ours is better; a stroke is the target."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     drawn = Figure(figsize=(9.5, 1.2 + 0.36 * max(1, len(rows))), layout="constrained")
     axes = drawn.add_subplot()
@@ -27,6 +28,9 @@ def draw(rows: Sequence[Row], *, judged: bool = True) -> Figure:
         _bar(axes, place, row, _MET if row.met or not judged else _MISSED)
     axes.axvline(1, color="0.3", linewidth=1)
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: figure(value)))
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.margins(x=0.12, y=0.01)
     axes.set_yticks(range(len(rows)), [f"{row.what}\nagainst {row.peer}" for row in rows], fontsize=7)
     axes.invert_yaxis()
