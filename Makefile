@@ -23,18 +23,8 @@ test: $(VENV)/.every-extra  ## the default suite, with coverage
 test-slow: $(VENV)/.every-extra  ## the tests that take longer
 	$(BIN)/pytest -m slow
 
-bench: $(VENV)/.every-extra  ## side-by-side measurements; each prints a table of ratios
-	$(BIN)/python benchmarks/metric.py
-	$(BIN)/python benchmarks/mixture.py
-	$(BIN)/python benchmarks/losses.py
-	$(BIN)/python benchmarks/evaluation.py
-	$(BIN)/python benchmarks/synthetic.py
-	$(BIN)/python benchmarks/training.py
-	$(BIN)/python benchmarks/adaptation.py
-	$(BIN)/python benchmarks/search.py
-	$(BIN)/python benchmarks/indexing.py
-	$(BIN)/python benchmarks/turned_queries.py
-	$(BIN)/python benchmarks/service.py
+bench: $(VENV)/.every-extra  ## every measurement against peers, into runs/bench; one table of ratios
+	$(BIN)/lookdown bench
 
 demo: $(VENV)/.demo  ## the whole story on the synthetic world, into demo/; SERVE=1 ends with the page running
 	$(BIN)/lookdown demo

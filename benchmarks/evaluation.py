@@ -1,22 +1,29 @@
-"""Retrieval scores against scikit-learn's average precision and against sorting indices, query by query."""
+"""Retrieval scores against torchmetrics, pytorch-metric-learning, scikit-learn and sorting indices; their memory."""
 
 from __future__ import annotations
 
 import time
 import tracemalloc
 
+import faiss
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
 from sklearn.metrics import average_precision_score
 from threadpoolctl import threadpool_limits
 
 from lookdown.evaluation import evaluate
-from lookdown.metrics import GaussianLikelihoodRatio
-from sidebyside import Row, compare, report
+from lookdown.evaluation.scoring import BLOCK
+from lookdown.metrics import Euclidean, GaussianLikelihoodRatio
+from lookdown.networks import torchvision_guard  # noqa: F401  # before torchmetrics, which imports torchvision
+from sidebyside import QUICK, Row, compare, report
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
-CLASSES = 20
+CLASSES, DIMENSIONS = 20, 64
+PEERS = (50, 1_000) if QUICK else (500, 10_000)  # queries x gallery
+LARGE = (500, 5_000) if QUICK else (5_000, 100_000)
 
 
 def by_scikit_learn(scores: Array, query_labels: Labels, gallery_labels: Labels) -> list[float]:
@@ -68,36 +75,89 @@ def on_scores(rng: np.random.Generator, rows: int, *, limit: float) -> list[Row]
     ]
 
 
-def whole_evaluation(rng: np.random.Generator) -> None:
-    """Print time and memory of a metric on galleries of 100,000, for queries that grow in number."""
-    centres = rng.normal(size=(CLASSES, 64))
+def chips(rng: np.random.Generator, centres: Array, count: int) -> tuple[NDArray[np.float32], Labels]:
+    """Return embeddings of classes that overlap, and labels."""
+    labels = rng.integers(len(centres), size=count)
+    return (0.7 * centres[labels] + rng.normal(size=(count, DIMENSIONS))).astype(np.float32), labels
 
-    def chips(count: int) -> tuple[NDArray[np.float32], Labels]:
-        labels = rng.integers(CLASSES, size=count)
-        return (0.7 * centres[labels] + rng.normal(size=(count, 64))).astype(np.float32), labels
 
-    metric = GaussianLikelihoodRatio(shrinkage=0.1).fit(*chips(4000))
-    gallery, gallery_labels = chips(100_000)
+def on_embeddings(rng: np.random.Generator) -> list[Row]:
+    """The same embeddings for everyone, at the size that the peers can still do.
+
+    torchmetrics takes scores, flat, and counts a relevant row only where its score is above zero, so it gets
+    1 / (1 + d) of torch's own distances. pytorch-metric-learning finds neighbours by faiss, here all of them.
+    """
+    from torchmetrics.retrieval import RetrievalMAP
+
+    centres = rng.normal(size=(CLASSES, DIMENSIONS))
+    (queries, labels), (gallery, gallery_labels) = chips(rng, centres, PEERS[0]), chips(rng, centres, PEERS[1])
+    metric = Euclidean().fit(gallery)
+    x, y, others, names = (torch.from_numpy(part) for part in (queries, labels, gallery, gallery_labels))
+
+    def ours() -> float:
+        return evaluate(metric, queries, labels, gallery, gallery_labels).mean_average_precision
+
+    def by_torchmetrics() -> float:
+        found = RetrievalMAP()
+        scores, number = 1 / (1 + torch.cdist(x, others)), torch.arange(len(x)).repeat_interleave(len(others))
+        found.update(scores.flatten(), (y[:, None] == names).flatten(), number)
+        return float(found.compute())
+
+    def by_calculator() -> float:
+        found = AccuracyCalculator(include=("mean_average_precision",), k=len(others), device=torch.device("cpu"))
+        return float(found.get_accuracy(x, y, others, names, ref_includes_query=False)["mean_average_precision"])
+
+    peers = {
+        "torchmetrics RetrievalMAP": by_torchmetrics,
+        "pytorch-metric-learning AccuracyCalculator, mAP only": by_calculator,
+    }
+    for peer in peers.values():
+        np.testing.assert_allclose(peer(), ours(), rtol=1e-5)
+    what = f"mAP, R@50, P@50, hit@1 from embeddings, {PEERS[0]:,} x {PEERS[1]:,}"
+    return [compare(what, ours, name, peer, limit=1 / 5) for name, peer in peers.items()]
+
+
+def memory(rng: np.random.Generator) -> list[Row]:
+    """What a large evaluation takes beyond the embeddings that it is given.
+
+    The metric maps both sides, which holds them twice for a moment; then there is one block of scores and what is
+    worked out from it, however many queries there are.
+    """
+    centres = rng.normal(size=(CLASSES, DIMENSIONS))
+    metric = GaussianLikelihoodRatio(shrinkage=0.1).fit(*chips(rng, centres, 4000))
+    gallery, gallery_labels = chips(rng, centres, LARGE[1])
     print("| queries x gallery, float32 | s | all scores, MB | peak memory, MB |\n|---|---|---|---|")
-    for count in (250, 500, 1000):
-        queries, labels = chips(count)
+    peaks = []
+    for count in (LARGE[0] // 10, LARGE[0]):
+        queries, labels = chips(rng, centres, count)
         begin = time.perf_counter()
         evaluate(metric, queries, labels, gallery, gallery_labels)
         seconds = time.perf_counter() - begin
         tracemalloc.start()
         evaluate(metric, queries, labels, gallery, gallery_labels)
-        peak = tracemalloc.get_traced_memory()[1]
+        peaks.append(tracemalloc.get_traced_memory()[1] / 1e6)
         tracemalloc.stop()
-        print(f"| {count:,} x 100,000 | {seconds:.1f} | {count * 0.4:.0f} | {peak / 1e6:.0f} |")
+        size, scores = f"{count:,} x {len(gallery):,}", count * len(gallery) * 4e-6
+        print(f"| {size} | {seconds:.1f} | {scores:,.0f} | {peaks[-1]:.0f} |")
+    print()
+    given, block = (queries.nbytes + gallery.nbytes) / 1e6, BLOCK * 8e-6
+    few, many = peaks
+    what = f"memory beyond the embeddings, {size}"
+    limit = f"the embeddings mapped, {2 * given:.0f} MB, and a block of {BLOCK:,} doubles"
+    return [
+        Row.of(what, limit, many, 2 * given + block, limit=1, unit="MB"),
+        Row.of(what, "a tenth of the queries", many, few, limit=1.1, unit="MB"),
+    ]
 
 
 def main() -> None:
-    """Measure with one BLAS thread."""
+    """Measure with one thread."""
     rng = np.random.default_rng(0)
+    torch.set_num_threads(1)
+    faiss.omp_set_num_threads(1)
     with threadpool_limits(1):
-        whole_evaluation(rng)
-        print()
-        rows = [*on_scores(rng, 1_000, limit=1.5), *on_scores(rng, 100_000, limit=1)]
+        rows = [*memory(rng), *on_embeddings(rng), *on_scores(rng, 1_000, limit=1.5)]
+        rows += on_scores(rng, LARGE[1], limit=1)
     report("Retrieval scores", rows)
 
 

@@ -8,10 +8,13 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from lookdown.metrics import GaussianLikelihoodRatio, PairMoments, top_k
-from sidebyside import Row, compare, report
+from sidebyside import QUICK, Row, compare, report
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
+
+LARGE = 20_000 if QUICK else 1_000_000
+GALLERY = 5_000 if QUICK else 100_000
 
 
 def sampled_covariances(X: Array, y: Labels, pairs: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -53,9 +56,9 @@ def enumerated_covariances(X: Array, y: Labels, rows: int = 64) -> tuple[Array, 
 
 def large_moments(rng: np.random.Generator) -> Row:
     """A million embeddings of a thousand classes against the product that any covariance costs."""
-    X, y = rng.normal(size=(1_000_000, 64)), rng.integers(1000, size=1_000_000)
+    X, y = rng.normal(size=(LARGE, 64)), rng.integers(1000, size=LARGE)
     return compare(
-        "moments, 1,000,000 x 64, 1,000 classes", lambda: PairMoments.of(X, y), "X.T @ X", lambda: X.T @ X, limit=4
+        f"moments, {LARGE:,} x 64, 1,000 classes", lambda: PairMoments.of(X, y), "X.T @ X", lambda: X.T @ X, limit=4
     )
 
 
@@ -89,12 +92,12 @@ def paper_sized_moments(rng: np.random.Generator) -> list[Row]:
 
 
 def scoring(rng: np.random.Generator) -> Row:
-    """Exact top 50 of 100,000 for 1,000 queries; ours maps the raw embeddings too, faiss gets them mapped."""
+    """Exact top 50 for 1,000 queries; ours maps the raw embeddings too, faiss gets them mapped."""
     y = rng.integers(50, size=4000)
     centres = rng.normal(size=(50, 64))
     metric = GaussianLikelihoodRatio(shrinkage=0.1).fit(centres[y] + rng.normal(size=(4000, 64)), y)
     queries, gallery = (
-        (centres[rng.integers(50, size=n)] + rng.normal(size=(n, 64))).astype(np.float32) for n in (1000, 100_000)
+        (centres[rng.integers(50, size=n)] + rng.normal(size=(n, 64))).astype(np.float32) for n in (1000, GALLERY)
     )
     mapped_queries, mapped_gallery = metric.transform(queries), metric.transform(gallery)
     index = faiss.IndexFlatL2(mapped_gallery.shape[1])
@@ -103,7 +106,7 @@ def scoring(rng: np.random.Generator) -> Row:
     overlap = np.mean([len(set(a) & set(b)) / 50 for a, b in zip(found, theirs, strict=True)])
     assert overlap > 0.999, overlap
     return compare(
-        f"top 50 of 1,000 x 100,000, float32, rank {metric.rank_}",
+        f"top 50 of 1,000 x {GALLERY:,}, float32, rank {metric.rank_}",
         lambda: top_k(metric, queries, gallery, 50),
         "faiss IndexFlatL2",
         lambda: index.search(mapped_queries, 50),

@@ -14,10 +14,11 @@ from threadpoolctl import threadpool_limits
 from lookdown.metrics import MirroredMixture, MixtureLikelihoodRatio
 from lookdown.metrics.differences import draw_differences
 from lookdown.metrics.expectation_maximisation import expectation_maximisation, start
-from sidebyside import Row, compare, report
+from sidebyside import QUICK, Row, compare, report
 
 Array = NDArray[np.float64]
 ROUNDS = 10
+PAIRS = 4_000 if QUICK else 40_000
 
 
 def doubled(x: Array, mixture: MirroredMixture) -> GaussianMixture:
@@ -79,7 +80,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(20, size=2558)
     X = 1.5 * rng.normal(size=(20, 64))[y] + rng.normal(size=(2558, 64)) * np.geomspace(0.3, 2, 64)
-    x = draw_differences(X, y, same=False, pairs=40_000, weighting="pairs", seed=0)
+    x = draw_differences(X, y, same=False, pairs=PAIRS, weighting="pairs", seed=0)
     with threadpool_limits(1):
         scoring_memory(MixtureLikelihoodRatio(normalize=False, pairs=10_000).fit(X, y), X)
         print()

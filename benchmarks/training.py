@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import platform
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,10 +11,11 @@ from lookdown.chips.synthetic.world import World, make
 from lookdown.config import build
 from lookdown.training.recipe import Recipe
 from lookdown.training.training import train
+from sidebyside import QUICK, Row, report
 
 DEARER = 1.05  # a stage-2 epoch over a stage-1 epoch, at most
 WAITING = 0.10  # share of an epoch
-TURNS = 5
+TURNS = 1 if QUICK else 5
 
 
 def recipe(world: Path, **changes: Any) -> Recipe:
@@ -40,28 +39,28 @@ def turn(made: Recipe) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Print the table; the exit code is 1 if a target was missed."""
+    """Train on all cores; a frozen trunk is shown, and has no target."""
     with tempfile.TemporaryDirectory() as folder:
-        make(World(kinds="ships", chips=40), Path(folder))
-        rows = {
+        make(World(kinds="ships", chips=10 if QUICK else 40), Path(folder))
+        runs = {
             "fine-tuned": [turn(recipe(Path(folder))) for _ in range(TURNS)],
             "frozen trunk": [turn(recipe(Path(folder), trunk="frozen")) for _ in range(TURNS + 1)][1:],
         }
-    print(f"Training\n{platform.machine()}, Python {platform.python_version()}, all cores\n")
     print("| | stage 1, s an epoch | stage 2, s | stage 2 / stage 1 | waiting for data |\n|---|---|---|---|---|")
-    met = True
-    for name, turns in rows.items():
+    rows: list[Row] = []
+    for name, turns in runs.items():
         first, second = ([records[place]["seconds"] for records in turns] for place in (0, 2))
         ratio = statistics.median(b / a for a, b in zip(first, second, strict=True))
         waiting = statistics.median(record["waited"] / record["seconds"] for records in turns for record in records)
-        wanted = name == "fine-tuned"
-        met &= not wanted or (ratio <= DEARER and waiting < WAITING)
-        print(
-            f"| {name} | {statistics.median(first):.2f} | {statistics.median(second):.2f} | {ratio:.3f} "
-            f"| {waiting:.1%} |"
-        )
-    print(f"\ntargets, fine-tuned: at most {DEARER} and under {WAITING:.0%}: {'met' if met else 'MISSED'}")
-    sys.exit(not met)
+        one, two = statistics.median(first), statistics.median(second)
+        print(f"| {name} | {one:.2f} | {two:.2f} | {ratio:.3f} | {waiting:.1%} |")
+        if name == "fine-tuned":
+            rows = [
+                Row("an epoch of stage 2, running statistics", "an epoch of stage 1", two, one, ratio, DEARER),
+                Row.of("waiting for data", "the whole epoch", waiting, 1, limit=WAITING, unit="epochs"),
+            ]
+    print()
+    report("Training, fine-tuned", rows, threads=None)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "lookdown"
 LAYERS = (
     "chips", "networks", "metrics", "losses", "evaluation", "training", "adaptation", "gallery", "experiments",
-    "demo", "service", "cli",
+    "demo", "bench", "service", "cli",
 )  # fmt: skip
 BELOW_EVERYTHING = {"errors", "config", "stored_folder"}
 ARRAYS_ONLY = {"metrics": {"chips", "networks"}, "losses": {"chips", "networks"}}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -41,8 +40,6 @@ __all__ = [
     "load_metric",
     "make_loss",
 ]
-__version__ = version("lookdown")
-
 # Where each public name lives; imported on first use, since scikit-learn and torch take seconds and `--help` may not.
 _HOMES = {
     "Adaptation": "lookdown.adaptation",
@@ -64,7 +61,14 @@ _HOMES = {
 }
 
 
+__version__: str
+
+
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # half as long as all the rest of `--help`, which does not say it
+
+        return version("lookdown")
     if name not in _HOMES:
         raise AttributeError(f"module 'lookdown' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -51,7 +51,7 @@ def naive(
 @pytest.mark.parametrize("block", [1, 5000, 1 << 21])
 @pytest.mark.parametrize("k", [5, 50, 1000])
 def test_scores_are_those_of_a_loop(k: int, block: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(scoring, "_BLOCK", block)
+    monkeypatch.setattr(scoring, "BLOCK", block)
     metric = GaussianLikelihoodRatio(normalize=False).fit(X, Y)
     found = evaluate(metric, X[QUERY], NAMES[QUERY], X[~QUERY], NAMES[~QUERY], BACKGROUND, k=k)
     expected = naive(metric.score(X[QUERY], X[~QUERY]), NAMES[QUERY], NAMES[~QUERY], BACKGROUND, k)
@@ -165,7 +165,7 @@ def test_a_chip_that_is_in_the_gallery_does_not_find_itself() -> None:
 
 
 def test_memory_does_not_grow_with_the_number_of_queries(monkeypatch: Any) -> None:
-    monkeypatch.setattr(scoring, "_BLOCK", 1 << 16)
+    monkeypatch.setattr(scoring, "BLOCK", 1 << 16)
     rng = np.random.default_rng(0)
     gallery, labels = rng.normal(size=(4000, 4)), rng.integers(10, size=4000)
     metric = Euclidean().fit(gallery)

@@ -29,7 +29,7 @@ METRICS = [
 @pytest.mark.parametrize("metric", METRICS, ids=str)
 @pytest.mark.parametrize("block", [1, 1000, 1 << 21])
 def test_blocks_are_the_scores_of_the_metric(metric: Metric, block: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(scoring, "_BLOCK", block)
+    monkeypatch.setattr(scoring, "BLOCK", block)
     fitted = clone(metric).fit(X, Y)
     blocks = ScoreBlocks(fitted, X[:70], X[70:])
     assert blocks.shape == (70, 230)

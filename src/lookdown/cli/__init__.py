@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from lookdown import __version__
 from lookdown.cli.adapt import adapt
+from lookdown.cli.bench import bench
 from lookdown.cli.command_map import CommandMap, examples
 from lookdown.cli.demo import demo
 from lookdown.cli.doctor import doctor
@@ -39,6 +39,8 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from lookdown import __version__  # asks the installed packages
+
         typer.echo(f"lookdown {__version__}")
         raise typer.Exit
 
@@ -102,3 +104,7 @@ app.command(
     rich_help_panel=PAPER,
     epilog=examples("lookdown reproduce table1 --scale smoke", "lookdown reproduce all --data synthetic -o results"),
 )(reproduce)
+app.command(
+    rich_help_panel=PAPER,
+    epilog=examples("lookdown bench", "lookdown bench losses search -o results --json"),
+)(bench)

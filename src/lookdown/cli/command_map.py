@@ -13,7 +13,7 @@ ORDER = (
     "demo", "doctor",
     "prepare", "train", "evaluate", "adapt", "export",
     "index", "search", "gallery", "serve",
-    "reproduce",
+    "reproduce", "bench",
 )  # fmt: skip
 _AFTER_INTERRUPT = {
     "train": "go on with `lookdown train --resume RUN`; where RUN was not begun yet, type the same again",

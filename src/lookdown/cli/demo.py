@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from lookdown.cli.json_output import AsJson, print_json
-from lookdown.cli.progress import Progress
 
 
 def demo(
@@ -25,6 +24,7 @@ def demo(
     has never seen, adapts, indexes chips and scenes, searches them, and writes a page of what was found. Stopped and
     typed again, it goes on where it was.
     """
+    from lookdown.cli.progress import Progress
     from lookdown.demo import Listener, tell
 
     with Progress("beginning") as progress:

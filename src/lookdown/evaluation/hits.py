@@ -87,5 +87,7 @@ def _places(scores: NDArray[Any], relevant: Rows, excluded: Rows, query: int) ->
     values, together = wanted[last], last.nonzero()[0] + 1
     together[1:] -= together[:-1].copy()
     upto = ordered.searchsorted(values, side="right")
-    tied = upto - ordered.searchsorted(values, side="left")
+    tied = np.ones_like(upto)
+    again = np.flatnonzero(ordered[upto - 2] == values)  # a second bisection only where something ties, which is rare
+    tied[again] = upto[again] - ordered.searchsorted(values[again], side="left")
     return np.array([len(ordered) - upto, tied, together])[:, ::-1]

@@ -13,9 +13,9 @@ from lookdown.metrics.inputs import Embeddings, as_embeddings, as_numpy
 from lookdown.metrics.metric import L2Metric, Metric
 from lookdown.metrics.pairwise import centred, half_squares
 
-__all__ = ["ScoreBlocks"]
+__all__ = ["BLOCK", "ScoreBlocks"]
 
-_BLOCK = 1 << 21  # scores at a time: 16 MB in double precision
+BLOCK = 1 << 21  # scores at a time: 16 MB in double precision
 
 
 class ScoreBlocks:
@@ -43,7 +43,7 @@ class ScoreBlocks:
             self._blocks = self._as_given
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
-        rows = max(1, _BLOCK // self.shape[1])
+        rows = max(1, BLOCK // self.shape[1])
         return self._blocks([slice(begin, begin + rows) for begin in range(0, self.shape[0], rows)])
 
     def _as_given(self, blocks: list[slice]) -> Iterator[NDArray[Any]]:

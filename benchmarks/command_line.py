@@ -1,0 +1,74 @@
+"""How long one waits for the command line: its help, and a first result from a small gallery."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from lookdown.chips.manifest import Manifest
+from lookdown.chips.synthetic.world import World, make
+from lookdown.gallery.intake import Cutting
+from lookdown.gallery.making import gallery_of_pretrained
+from sidebyside import QUICK, Row, report
+
+HELP, SEARCH = 0.3, 2.5  # seconds, at most
+TURNS = 1 if QUICK else 11
+CHIPS = 10 if QUICK else 40  # of each kind of ship
+LOOKDOWN = ("-m", "lookdown")
+
+
+def seconds(*arguments: str) -> float:
+    """Return what a new process of Python takes from its start to its end."""
+    begin = time.perf_counter()
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+    return time.perf_counter() - begin
+
+
+def waiting(*arguments: str) -> tuple[float, float]:
+    """Return the medians of a command and of a process that does nothing, in turns; files are in the page cache."""
+    seconds(*arguments)
+    turns = [(seconds(*arguments), seconds("-c", "pass")) for _ in range(TURNS)]
+    ours, nothing = (statistics.median(column) for column in zip(*turns, strict=True))
+    return ours, nothing
+
+
+def small_gallery(place: Path) -> tuple[str, str]:
+    """Make a gallery of ships for a pretrained network, with its exported runtime; return it and an image."""
+    make(World(kinds="ships", chips=CHIPS), place / "world")
+    chips = Manifest.read(place / "world")
+    gallery = gallery_of_pretrained(place / "gallery", "tf_efficientnet_lite0", [chips], Cutting())
+    gallery.add(chips.with_role("gallery"))
+    print(f"a gallery of {len(gallery):,} chips, {_export(place / 'gallery')}\n")
+    return str(place / "gallery"), str(chips.with_role("query").paths[0])
+
+
+def _export(gallery: Path) -> str:
+    """Export the network of a gallery, and say by what it is searched."""
+    command = [sys.executable, *LOOKDOWN, "export"]
+    if subprocess.run([*command, "--help"], capture_output=True).returncode:
+        return "searched by torch: this lookdown has no `export`"
+    subprocess.run([*command, str(gallery), "--runtime", "openvino"], check=True, capture_output=True)
+    return "searched by OpenVINO"
+
+
+def main() -> None:
+    """Measure whole processes, as a shell starts them."""
+    help_seconds, nothing = waiting(*LOOKDOWN, "--help")
+    print(f"| | s |\n|---|---|\n| python -c pass | {nothing:.3f} |\n| lookdown --help | {help_seconds:.3f} |\n")
+    with tempfile.TemporaryDirectory() as place:
+        gallery, image = small_gallery(Path(place))
+        search_seconds, _ = waiting(*LOOKDOWN, "search", gallery, image)
+    rows = [
+        Row.of("lookdown --help", f"a limit of {HELP:g} s", help_seconds, HELP, limit=1),
+        Row.of("lookdown --help", "python -c pass", help_seconds, nothing, limit=20),
+        Row.of("lookdown search, small gallery", f"a limit of {SEARCH:g} s", search_seconds, SEARCH, limit=1),
+    ]
+    report("Waiting for the command line", rows, threads=None)
+
+
+if __name__ == "__main__":
+    main()

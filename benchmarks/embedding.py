@@ -1,0 +1,88 @@
+"""Chips a second in each runtime against torch, and against OpenVINO without anything of ours around it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookdown import Cosine, Embedder
+from lookdown.chips.manifest import Manifest
+from lookdown.chips.synthetic.world import World, make
+from lookdown.networks import ExportedEmbedder
+from lookdown.networks.exporting import Space, export
+from lookdown.networks.image_batches import ImageBatches
+from lookdown.networks.openvino_guard import openvino
+from lookdown.networks.quantizing import quantize
+from lookdown.networks.runtimes import RuntimeName
+from sidebyside import QUICK, Row, compare, report
+
+CHIPS = 64 if QUICK else 512
+BATCH = 8  # images in a request to the bare runtime; the fastest of 1, 4, 8, 16 and 64
+LIMITS = {"openvino": 1 / 2, "openvino-int8": 1 / 4, "onnx": 1.0, "onnx-int8": 1.0}  # of the time that torch takes
+
+
+def chips() -> NDArray[np.uint8]:
+    """Return chips of the synthetic world at the size of the default network."""
+    with tempfile.TemporaryDirectory() as folder:
+        make(World(kinds="ships", chips=max(10, CHIPS // 16), size=128), Path(folder))
+        batches = ImageBatches(Manifest.read(folder).paths[:CHIPS], bands=3, size=112, batch_size=CHIPS)
+        return np.concatenate([np.asarray(batch.images) for batch in batches])
+
+
+def exports(embedder: Embedder, images: NDArray[np.uint8], folder: Path) -> dict[str, ExportedEmbedder]:
+    """Return the network in both runtimes and precisions; what int8 costs is measured elsewhere."""
+    space = Space.of(Cosine().fit(embedder.embed(images[:8])).transform, embedder.settings.dimension, "cosine")
+    found: dict[str, ExportedEmbedder] = {}
+    runtimes: tuple[RuntimeName, ...] = ("openvino", "onnx")
+    for runtime in runtimes:
+        found[runtime] = export(embedder, folder / runtime, runtime, images[:64], space)
+        small = quantize(found[runtime], folder / f"{runtime}-int8", images, lambda embedder: 0.0).export
+        assert small is not None
+        found[f"{runtime}-int8"] = small
+    return found
+
+
+class Bare:
+    """OpenVINO as its own documents use it for throughput."""
+
+    def __init__(self, made: ExportedEmbedder) -> None:
+        options = {"PERFORMANCE_HINT": "THROUGHPUT", "INFERENCE_PRECISION_HINT": "f32"}
+        self._queue = openvino.AsyncInferQueue(openvino.Core().compile_model(made.folder / "model.xml", "CPU", options))
+
+    def run(self, images: NDArray[np.uint8]) -> None:
+        """Put all images through, and drop what comes out."""
+        for begin in range(0, len(images), BATCH):
+            self._queue.start_async({0: images[begin : begin + BATCH]})
+        self._queue.wait_all()
+
+
+def main() -> None:
+    """Measure with all cores: so are networks run."""
+    images = chips()
+    embedder = Embedder("tf_efficientnet_lite0").eval()
+    with tempfile.TemporaryDirectory() as folder:
+        made = exports(embedder, images, Path(folder))
+        rows = [_against_torch(made[name], embedder, images, limit) for name, limit in LIMITS.items()]
+        rows += [_against_bare(made[name], images) for name in ("openvino", "openvino-int8")]
+    print("EfficientNet-Lite0 at 112 pixels, chips as uint8 in memory\n")
+    report("Embedding", rows, threads=None)
+
+
+def _against_torch(made: ExportedEmbedder, embedder: Embedder, images: NDArray[np.uint8], limit: float) -> Row:
+    what = f"{len(images)} chips by {made.about.name}"
+    work = (lambda: made.embed(images)), (lambda: embedder.embed(images))
+    return compare(what, work[0], "torch, eager", work[1], limit=limit, turns=5)
+
+
+def _against_bare(made: ExportedEmbedder, images: NDArray[np.uint8]) -> Row:
+    bare = Bare(made)
+    what = f"{len(images)} chips by {made.about.name}"
+    work = (lambda: made.embed(images)), (lambda: bare.run(images))
+    return compare(what, work[0], f"bare {made.about.name}", work[1], limit=1.1, turns=5)
+
+
+if __name__ == "__main__":
+    main()
