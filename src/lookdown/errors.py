@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "CollapsedComponentWarning",
     "DamagedCacheWarning",
+    "EngineError",
     "GalleryBusyError",
     "GalleryError",
     "ImageError",
@@ -110,6 +111,10 @@ class GalleryError(LookdownError, ValueError):
 
 class GalleryBusyError(GalleryError):
     """A gallery that another process is writing to."""
+
+
+class EngineError(GalleryError):
+    """A server that a gallery is searched by is away, or refuses; the message names its address."""
 
 
 class UntrainedWarning(UserWarning):
