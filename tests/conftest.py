@@ -1,4 +1,4 @@
-"""A Milvus server for all tests of galleries that want one; it starts with the first of them."""
+"""A Milvus server for all tests that want one; it starts with the first of them."""
 
 from __future__ import annotations
 
