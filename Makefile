@@ -32,6 +32,7 @@ bench: $(VENV)/.every-extra  ## side-by-side measurements; each prints a table o
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/adaptation.py
 	$(BIN)/python benchmarks/search.py
+	$(BIN)/python benchmarks/milvus_search.py
 	$(BIN)/python benchmarks/indexing.py
 	$(BIN)/python benchmarks/turned_queries.py
 	$(BIN)/python benchmarks/service.py

@@ -16,7 +16,7 @@ from typing import Any, Self
 __all__ = ["RunningMilvus", "why_not"]
 
 _PATIENCE = 180.0  # seconds, for a machine that is busy with other things
-# The server dies with the process that started it, even if that is killed: the kernel sends it the same signal.
+# The server dies with the thread that started it, even if the process is killed: the kernel sends it the same signal.
 _TIED = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"
 
 

@@ -22,6 +22,7 @@ from lookdown.gallery.engines import milvus_collection
 from lookdown.gallery.engines.engine import VectorStream
 from lookdown.gallery.engines.milvus import Milvus
 from lookdown.gallery.engines.milvus_collection import MilvusCollection, MilvusPlace
+from lookdown.gallery.engines.milvus_facts import facts_of
 from lookdown.gallery.engines.milvus_server import MilvusServer
 
 Z = clustered(600)
@@ -106,7 +107,7 @@ def test_rows_of_a_newer_table_are_neither_shown_nor_removed(place: MilvusPlace)
 def test_what_is_sent_twice_is_there_once(place: MilvusPlace) -> None:
     engine = made(place, range(300))
     collection = engine._collection
-    facts = {name: column[:50] for name, column in engine_module.facts_of(columns(300)).items()}
+    facts = {name: column[:50] for name, column in facts_of(columns(300)).items()}
     for _ in range(2):
         collection.put(np.arange(50), Z[:50] - collection.centre, facts, np.zeros(50, np.int64))
     collection.settle()
@@ -211,20 +212,23 @@ def test_a_server_killed_in_the_middle_loses_nothing_that_it_acknowledged(
     with RunningMilvus(tmp_path / "data", milvus_binaries) as running:
         place = MilvusPlace(MilvusServer(uri=running.uri, timeout=150), "killed")
         kills: list[int] = []
+        engines: list[Milvus] = []
 
-        def kill() -> None:
-            for amount in (4_000, 12_000, 20_000):
-                while len(acknowledged) < amount:
-                    time.sleep(0.005)
-                running.kill()
-                kills.append(len(acknowledged))
-                time.sleep(1)
-                running.start()
+        def send() -> None:
+            table = columns(len(z))
+            engines.append(Milvus(stream(z, 500), table, np.arange(len(z)), place, "1-trained"))
 
-        killer = threading.Thread(target=kill)
-        killer.start()
-        engine = Milvus(stream(z, 500), columns(len(z)), np.arange(len(z)), place, "1-trained")
-        killer.join()
+        sender = threading.Thread(target=send)
+        sender.start()
+        for amount in (4_000, 12_000, 20_000):
+            while len(acknowledged) < amount and sender.is_alive():
+                time.sleep(0.002)
+            running.kill()
+            kills.append(len(acknowledged))
+            time.sleep(1)
+            running.start()
+        sender.join()
+        (engine,) = engines
         assert len(kills) == 3
         assert kills[0] < kills[1] < kills[2] < len(z)
         keys, _ = engine._collection.held(np.arange(len(z)))

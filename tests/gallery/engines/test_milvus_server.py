@@ -106,6 +106,9 @@ def test_what_passes_is_tried_again_and_what_does_not_is_told(monkeypatch: pytes
     assert ask(MilvusException(503, "channel not available"), MilvusException(101, "not loaded")) == ("done", 3)
     with pytest.raises(EngineError, match=r"refuses: no such collection; check that it is a server of version 2\.3"):
         ask(MilvusException(100, "no such collection\nwith a trace"))
+    itself = MilvusException(2, "connection lost")
+    itself.__cause__ = itself  # as `raise error from error` does
+    assert ask(itself) == ("done", 2)
     with pytest.raises(EngineError, match="does not let us in; set LOOKDOWN_MILVUS_TOKEN"):
         ask(MilvusException(1401, "no right"))
 
@@ -133,7 +136,7 @@ def closed_milvus(milvus_binaries: Path, tmp_path: Path) -> Iterator[RunningMilv
 
 @pytest.mark.slow
 def test_tokens_and_certificates_open_a_closed_server(closed_milvus: RunningMilvus, tmp_path: Path) -> None:
-    known = {"uri": closed_milvus.uri, "authority": tmp_path / "server.pem", "timeout": 20.0}
+    known: dict[str, Any] = {"uri": closed_milvus.uri, "authority": tmp_path / "server.pem", "timeout": 20.0}
     assert closed_milvus.uri.startswith("https")
     assert MilvusServer(token="root:Milvus", **known).ask("list_collections") == []
     for token in (None, "root:wrong"):

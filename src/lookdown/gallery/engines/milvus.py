@@ -32,7 +32,7 @@ class _Chosen(NamedTuple):
     """What a filter keeps: the rows, how many, and a term that is true of all of them."""
 
     mask: Mask | None
-    count: int
+    kept: int
     term: str
 
 
@@ -74,10 +74,10 @@ class Milvus:
         """Return for each query the k nearest rows that the filter keeps, or all of them if there are fewer."""
         points = as_points(queries, self._collection.centre)
         chosen = self._chosen(where)
-        k = min(as_k(k), chosen.count)
+        k = min(as_k(k), chosen.kept)
         if not k or not len(points):
             return [nothing() for _ in points]
-        asked = min(k + SPARE, chosen.count)
+        asked = min(k + SPARE, chosen.kept)
         if asked > MOST:
             return [self._in_parts(point, chosen, k) for point in points]
         answers = self._collection.nearest(points, asked, chosen.term)
@@ -93,7 +93,7 @@ class Milvus:
         (point,) = as_points(np.asarray(query)[None], self._collection.centre)
         least = as_number(closeness, "closeness")
         chosen = self._chosen(where)
-        if least > 0 or not chosen.count:
+        if least > 0 or not chosen.kept:
             return nothing()
         radius = -2 * least * (1 + (len(point) + 4) * _ROUNDING) + float(np.finfo(np.float32).tiny)
         within = radius if radius < _LARGEST else None

@@ -57,8 +57,17 @@ class MilvusServer:
         address = uri or told.pop("uri")
         if address is None:
             raise InputError(f"say where the Milvus server is, by --uri or LOOKDOWN_MILVUS_URI; {_FORMS}")
-        files = {name: Path(text) for name in ("authority", "certificate", "key") if (text := told[name])}
-        return cls(uri=address, token=told["token"], name=told["name"], **files)
+        authority, certificate, key = (
+            Path(text) if (text := told[name]) else None for name in ("authority", "certificate", "key")
+        )
+        return cls(
+            uri=address,
+            token=told["token"],
+            authority=authority,
+            certificate=certificate,
+            key=key,
+            name=told["name"],
+        )
 
     @property
     def shown(self) -> str:
@@ -143,8 +152,10 @@ def _code(error: Exception) -> int | None:
     return code if isinstance(code, int) else None
 
 
-def _status(error: BaseException) -> str:
+def _status(error: Exception) -> str:
     """Return the name of gRPC's status: a method of its errors, the code of some of pymilvus', or of their cause."""
-    code = getattr(error, "code", None)
-    name = str(getattr(code() if callable(code) else code, "name", ""))
-    return name if name or error.__cause__ is None else _status(error.__cause__)
+    for one in (error, error.__cause__):  # which pymilvus sometimes sets to the error itself
+        code = getattr(one, "code", None)
+        if name := getattr(code() if callable(code) else code, "name", ""):
+            return str(name)
+    return ""
