@@ -139,7 +139,7 @@ class Milvus:
             )
         self._collection.remove(gone)
         if missing.any() or len(gone):
-            self._collection.settle()
+            self._collection.settle(many=bool(np.count_nonzero(missing) >= MOST))
 
     def _chosen(self, where: Where | None) -> _Chosen:
         """Name few rows one by one, and leave the others to the server; newer rows of others are not ours."""

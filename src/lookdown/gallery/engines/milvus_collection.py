@@ -133,9 +133,14 @@ class MilvusCollection:
         for begin in range(0, len(keys), MOST):
             self._ask("delete", filter=f"key in {keys[begin : begin + MOST].tolist()}")
 
-    def settle(self) -> None:
-        """Wait until whoever searches from now on sees all that was sent."""
+    def settle(self, *, many: bool = False) -> None:
+        """Wait until whoever searches from now on sees all that was sent; many rows are put in order by the server.
+
+        It searches rows that came one after the other several times slower, and to put few in order takes seconds.
+        """
         self._ask("query", filter="key >= 0", output_fields=["count(*)"], consistency_level="Strong")
+        if many:
+            self._ask("flush")
 
     def nearest(self, points: Vectors, k: int, term: str, radius: float | None = None) -> list[Found]:
         """Return for each point the k nearest rows that a term is true of, or those within a squared distance."""
