@@ -49,11 +49,11 @@ def test_what_is_indexed_is_on_the_server_and_found_there(tmp_path: Path, milvus
         Image.new("RGB", (40, 40), (20 * number, 255 - 20 * number, 90)).save(tmp_path / "chips" / f"{number}.png")
     served = ("--engine", "milvus", "--uri", milvus.uri)
     network = ("--embedder", "tf_efficientnet_lite0", "--dimension", 4)
-    run("index", tmp_path / "chips", "-o", tmp_path / "g", *network, *served)
+    run("index", tmp_path / "chips", "-o", tmp_path / "typed", *network, *served)
     names = milvus.ask("list_collections")
-    (collection,) = [name for name in names if name.startswith("lookdown_g_")]
+    (collection,) = [name for name in names if name.startswith("lookdown_typed_")]
     query = {"collection_name": collection, "filter": "key >= 0", "output_fields": ["count(*)"]}
     assert milvus.ask("query", **query)[0]["count(*)"] == 12
-    found = json.loads(run("search", tmp_path / "g", tmp_path / "chips" / "3.png", "-k", 2, *served, "--json"))
+    found = json.loads(run("search", tmp_path / "typed", tmp_path / "chips" / "3.png", "-k", 2, *served, "--json"))
     assert found["engine"] == "milvus"
     assert found["results"][0]["id"].endswith("3.png")
