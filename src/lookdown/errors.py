@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "CollapsedComponentWarning",
     "DamagedCacheWarning",
+    "EngineError",
     "ExportError",
     "GalleryBusyError",
     "GalleryError",
@@ -115,6 +116,10 @@ class GalleryError(LookdownError, ValueError):
 
 class GalleryBusyError(GalleryError):
     """A gallery that another process is writing to."""
+
+
+class EngineError(GalleryError):
+    """A server that a gallery is searched by is away, or refuses; the message names its address."""
 
 
 class UntrainedWarning(UserWarning):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookdown import GaussianLikelihoodRatio
 from lookdown.gallery import Gallery
+from lookdown.gallery.engines import EngineChoice
 
 Embeddings = NDArray[np.float32]
 
@@ -49,7 +50,7 @@ def rows_of(y: NDArray[np.int64], seed: int = 0) -> list[dict[str, Any]]:
 
 
 def vector_gallery(
-    path: Path, n: int = 300, d: int = 8, *, engine: Literal["auto", "exact", "ivf"] = "auto", seed: int = 0
+    path: Path, n: int = 300, d: int = 8, *, engine: EngineChoice = "auto", seed: int = 0
 ) -> tuple[Gallery, Embeddings, list[dict[str, Any]]]:
     """Return a gallery without an embedder, under a ratio fitted to other chips of the same kinds."""
     X, y = kinds(n, d, seed=seed)

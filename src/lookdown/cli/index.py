@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from lookdown.cli.engine_options import Engine, Uri
 from lookdown.cli.json_output import AsJson, print_json
 
 
@@ -40,6 +41,8 @@ def index(
     ] = False,
     time: Annotated[str | None, typer.Option(help="when the images were taken, ISO 8601")] = None,
     sensor: Annotated[str | None, typer.Option(help="what took the images")] = None,
+    engine: Engine = "auto",
+    uri: Uri = None,
     as_json: AsJson = False,
 ) -> None:
     """Put an archive of images into a gallery.
@@ -49,6 +52,7 @@ def index(
     from lookdown.cli.progress import Progress
     from lookdown.errors import InputError
     from lookdown.gallery import Cutting, Gallery
+    from lookdown.gallery.engines import chosen_engine
     from lookdown.gallery.intake import parts_of
     from lookdown.gallery.making import gallery_of_pretrained, gallery_of_run, is_run
 
@@ -61,6 +65,7 @@ def index(
         time=time,
         sensor=sensor,
     )
+    server = chosen_engine(engine, uri)
     run, images = (given[0], given[1:]) if is_run(given[0]) else (None, given)
     if run is not None and embedder is not None:
         raise InputError(f"{run} is a run and has an embedder; leave --embedder out, or the run")
@@ -81,6 +86,9 @@ def index(
             )
         progress.begin("indexing")
         added = gallery.add(list(images), cutting=cutting, every_role=every_role, progress=progress)
+        if engine == "milvus":
+            progress.begin("sending to Milvus")
+            Gallery.open(out, engine=server).prepare()
     for item, reason in list(added.skipped.items())[:20]:
         typer.echo(f"skipped {item}: {reason}", err=True)
     if len(added.skipped) > 20:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from lookdown.cli.engine_options import Engine, Uri
 from lookdown.cli.json_output import AsJson
 
 
@@ -37,6 +38,8 @@ def search(
     ] = 0.2,
     expand: Annotated[int, typer.Option(min=0, help="so many best hits join the query, for a second search")] = 0,
     rerank: Annotated[bool, typer.Option("--rerank", help="order hits by k-reciprocal neighbours")] = False,
+    engine: Engine = "auto",
+    uri: Uri = None,
     as_json: AsJson = False,
     csv: Annotated[Path | None, typer.Option(help="also write a table, FILE.csv")] = None,
     geojson: Annotated[Path | None, typer.Option(help="also write a map layer, FILE.geojson, for QGIS, say")] = None,
@@ -49,6 +52,7 @@ def search(
 
     from lookdown.errors import InputError
     from lookdown.gallery import Gallery, Where
+    from lookdown.gallery.engines import chosen_engine
     from lookdown.gallery.outputs import check_path, write
     from lookdown.gallery.outputs.json_text import to_json
     from lookdown.gallery.outputs.table import table
@@ -68,7 +72,7 @@ def search(
         until=until,
         within=box or polygon,
     )
-    opened = Gallery.open(gallery)
+    opened = Gallery.open(gallery, engine=chosen_engine(engine, uri))
     results = opened.search(
         query,
         k,

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from lookdown.cli.engine_options import Engine, Uri
+
 
 def serve(
     gallery: Annotated[Path, typer.Argument(help="folder written by `lookdown index`")],
@@ -33,9 +35,12 @@ def serve(
     upload_megabytes: Annotated[int, typer.Option(min=1, max=1024, help="of an image that is sent")] = 16,
     megapixels: Annotated[int, typer.Option(min=1, max=300, help="of an image that is sent")] = 25,
     rate: Annotated[float, typer.Option(min=0, help="requests a second that one client may send; 0 for any")] = 200.0,
+    engine: Engine = "auto",
+    uri: Uri = None,
 ) -> None:
     """Serve a gallery: a page to look, mark and search again, and HTTP."""
     from lookdown.gallery import Gallery
+    from lookdown.gallery.engines import chosen_engine
     from lookdown.service.running import serve as run
     from lookdown.service.settings import Settings
 
@@ -50,7 +55,7 @@ def serve(
         pixels=megapixels * 1_000_000,
         requests_a_second=rate,
     )
-    opened = Gallery.open(gallery)
+    opened = Gallery.open(gallery, engine=chosen_engine(engine, uri))
     # Read it now: what is wrong with it is told here, and not by a server that has begun.
     network = f", embedding by {opened.embedded_by}," if opened.embedder is not None else ""
     run(

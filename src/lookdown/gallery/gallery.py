@@ -16,7 +16,7 @@ from lookdown.adaptation.adapting import Method
 from lookdown.errors import GalleryError, InputError
 from lookdown.gallery.adding import Added, add_chips, add_vectors, note_skipped
 from lookdown.gallery.columns import Rows
-from lookdown.gallery.engines import EngineName
+from lookdown.gallery.engines import EngineChoice
 from lookdown.gallery.examples import Example, as_examples, is_embedding, one_or_several, picture
 from lookdown.gallery.folder import GalleryFolder
 from lookdown.gallery.intake import Cutting, parts_of
@@ -50,7 +50,7 @@ class Gallery:
     or change of its own; other processes may go on writing to the folder meanwhile.
     """
 
-    def __init__(self, path: str | Path, *, engine: EngineName = "auto") -> None:
+    def __init__(self, path: str | Path, *, engine: EngineChoice = "auto") -> None:
         self.path = Path(path)
         self._folder = GalleryFolder.open(self.path)
         self._records = Records.open(self.path)
@@ -66,7 +66,7 @@ class Gallery:
         *,
         dimension: int | None = None,
         about: str = "given when the gallery was made",
-        engine: EngineName = "auto",
+        engine: EngineChoice = "auto",
     ) -> Gallery:
         """Make a gallery without chips, for an embedder and a metric; without one it is the cosine.
 
@@ -94,8 +94,12 @@ class Gallery:
         return cls(path, engine=engine)
 
     @classmethod
-    def open(cls, path: str | Path, *, engine: EngineName = "auto") -> Gallery:
-        """Open a gallery, to search it or to change it."""
+    def open(cls, path: str | Path, *, engine: EngineChoice = "auto") -> Gallery:
+        """Open a gallery, to search it or to change it.
+
+        engine: what searches it: `auto`, `exact` or `ivf` in this process, a `MilvusServer`, or `milvus` for the one
+            that the environment names (LOOKDOWN_MILVUS_URI and _TOKEN).
+        """
         return cls(path, engine=engine)
 
     def __len__(self) -> int:
@@ -135,6 +139,10 @@ class Gallery:
     def writing(self) -> AbstractContextManager[None]:
         """Be the one writer for a while: others are refused meanwhile, and told who writes."""
         return self._folder.writing()
+
+    def prepare(self) -> None:
+        """Do now what the first search would wait for: load the vectors, or bring a server up to the table."""
+        self._views.under()
 
     def refresh(self) -> bool:
         """See what others have changed since; True if they have."""
@@ -360,6 +368,7 @@ class Gallery:
         """Drop a metric of this gallery; not the one in use, and not the first, which others are estimated from."""
         with self._folder.writing():
             self._shelf.forget(metric)
+            self._views.forget(metric)
         self.refresh()
 
     def read_metric(self, metric: str) -> Metric:

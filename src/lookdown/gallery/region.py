@@ -87,6 +87,10 @@ class Region:
         found[near[meets]] = True
         return found
 
+    def boxes(self) -> list[Box]:
+        """Return boxes that the bounds of every footprint that meets the region touch, one a turn around the Earth."""
+        return [copy.bounds for copy in self._copies()]
+
     def __str__(self) -> str:
         west, south, east, north = self.bounds
         kind = "the box" if self.polygon is None else "a polygon"

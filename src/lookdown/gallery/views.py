@@ -13,8 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from lookdown.errors import GalleryError, InputError, LowRankWarning, UnsupportedOperationError
-from lookdown.gallery.engines import EngineName, make_engine
-from lookdown.gallery.engines.engine import Vectors, VectorStream
+from lookdown.gallery.columns import Rows
+from lookdown.gallery.engines import EngineChoice, EngineName, chosen_engine, make_engine
+from lookdown.gallery.engines.engine import Engine, Vectors, VectorStream
+from lookdown.gallery.engines.milvus_collection import MilvusPlace
+from lookdown.gallery.engines.milvus_server import MilvusServer
 from lookdown.gallery.list_file import read_lists, write_lists
 from lookdown.gallery.metric_shelf import MetricShelf
 from lookdown.gallery.records import Records, Snapshot
@@ -41,8 +44,11 @@ class _Moment:
 class Views:
     """What searches look at. It changes by `refresh` alone, and then at once: a search sees the old or the new."""
 
-    def __init__(self, folder: Path, records: Records, shelf: MetricShelf, engine: EngineName) -> None:
-        self._folder, self._records, self._shelf, self._engine = folder, records, shelf, engine
+    def __init__(self, folder: Path, records: Records, shelf: MetricShelf, engine: EngineChoice) -> None:
+        self._folder, self._records, self._shelf = folder, records, shelf
+        chosen = chosen_engine(engine)
+        self._server = chosen if isinstance(chosen, MilvusServer) else None
+        self._engine: EngineName = "auto" if isinstance(chosen, MilvusServer) else chosen
         self._refreshing = threading.Lock()
         self._moment = _Moment(records.snapshot(), self._in_use(), OrderedDict())
 
@@ -71,7 +77,7 @@ class Views:
             snapshot = self._records.snapshot() if changed else before.snapshot
             after = _Moment(snapshot, current, OrderedDict() if changed else before.kept.copy())
             if before.kept and current:
-                self._view(after, current)
+                self._view(after, current).engine.come_into_use()
             self._moment = after
             return True
 
@@ -99,7 +105,9 @@ class Views:
 
     def _keep(self, moment: _Moment, name: str) -> View:
         metric = self._cosine(moment.snapshot) if name == COSINE else self._shelf.load(name)
-        view = self._made(moment.snapshot, metric, name)
+        view = self._made(moment.snapshot, metric, name, self._place())
+        if name == moment.current == self._in_use():  # which others may have changed since
+            view.engine.come_into_use()
         others = [known for known in moment.kept.copy() if known != moment.current]
         for known in others[: max(0, len(moment.kept) + 1 - _KEPT)]:
             del moment.kept[known]
@@ -110,7 +118,18 @@ class Views:
     def _cosine(snapshot: Snapshot) -> Metric:
         return Cosine().fit(np.ones((1, snapshot.dimension)))
 
-    def _made(self, snapshot: Snapshot, metric: Metric, name: str) -> View:
+    def forget(self, name: str) -> None:
+        """Remove what a server holds for a metric that is no more."""
+        if (place := self._place()) is not None:
+            place.drop(name)
+
+    def _place(self) -> MilvusPlace | None:
+        """Return where the vectors are, if not in this process; a metric that is brought has no place there."""
+        if self._server is None:
+            return None
+        return MilvusPlace.of(self._server, self._folder, self._shelf.about(self._shelf.names()[0]).created)
+
+    def _made(self, snapshot: Snapshot, metric: Metric, name: str, place: MilvusPlace | None = None) -> View:
         space = space_of(metric)
         if space.n_features_in_ != snapshot.dimension:
             raise InputError(
@@ -118,12 +137,25 @@ class Views:
                 f"{snapshot.dimension}; use one that was fitted on the same network"
             )
         stream = VectorStream(len(snapshot), _dimensions(space), lambda: _vectors(snapshot, space))
+        engine = self._in_process(snapshot, stream) if place is None else _served(snapshot, stream, place, name, space)
+        return View(snapshot, metric, name, space, engine, engine.name)
+
+    def _in_process(self, snapshot: Snapshot, stream: VectorStream) -> Engine:
         file = self._folder / "index" / "lists.safetensors"
         keys = snapshot.keys
         engine = make_engine(self._engine, stream, snapshot.columns, lists=lambda: read_lists(file, keys))
         if engine.lists_changed:
             write_lists(file, keys, engine.assignment)
-        return View(snapshot, metric, name, space, engine, engine.name)
+        return engine
+
+
+def _served(snapshot: Snapshot, stream: VectorStream, place: MilvusPlace, name: str, space: L2Metric) -> Engine:
+    from lookdown.gallery.engines.milvus import Milvus
+
+    def some(rows: Rows) -> Vectors:
+        return np.asarray(space.transform(snapshot.embeddings(rows)), np.float32)
+
+    return Milvus(stream, snapshot.columns, snapshot.keys, place, name, some)
 
 
 def space_of(metric: Metric) -> L2Metric:

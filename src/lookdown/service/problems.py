@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from lookdown.errors import (
+    EngineError,
     GalleryBusyError,
     GalleryError,
     ImageError,
@@ -37,6 +38,7 @@ _PATH = re.compile(r"(?<![\w.:/-])(?:[A-Za-z]:)?[\\/](?:[^\s\\/;,:'\"`()]+[\\/])
 _STATUSES: Mapping[type[LookdownError], tuple[int, str]] = {
     GalleryBusyError: (409, "busy"),
     NotCalibratedError: (409, "not-calibrated"),
+    EngineError: (503, "engine"),
     GalleryError: (409, "gallery"),
     ImageError: (422, "image"),
     InputError: (422, "input"),

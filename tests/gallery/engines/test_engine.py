@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,13 @@ from tests.gallery.engines.vectors import (
 )
 
 from lookdown.errors import InputError
+from lookdown.gallery.columns import Columns
 from lookdown.gallery.engines.engine import Engine, Vectors, VectorStream
 from lookdown.gallery.engines.exact import Exact
 from lookdown.gallery.engines.ivf import IVF
+from lookdown.gallery.engines.milvus import Milvus
+from lookdown.gallery.engines.milvus_collection import MilvusPlace
+from lookdown.gallery.engines.milvus_server import MilvusServer
 
 
 @dataclass(frozen=True)
@@ -41,9 +46,21 @@ TOLERANCE = {"rtol": 1e-5, "atol": 1e-6}
 SHARES = [0, 1 / ROWS, 0.001, 0.01, 0.2, 0.8]
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=[*ENGINES, pytest.param("milvus", marks=pytest.mark.slow)])
 def kind(request: Any) -> Kind:
-    return ENGINES[request.param]
+    return ENGINES.get(request.param) or milvus_kind(request.getfixturevalue("milvus"))
+
+
+@cache
+def milvus_kind(server: MilvusServer) -> Kind:
+    """Each engine has a collection of its own, and rows have any numbers."""
+    number = count()
+
+    def make(vectors: VectorStream, table: Columns) -> Engine:
+        keys = 3 * np.random.default_rng(0).permutation(vectors.rows) + 7
+        return Milvus(vectors, table, keys, MilvusPlace(server, f"contract_{next(number)}"), "1-trained")
+
+    return Kind(make, 1.0)
 
 
 def engine_of(kind: Kind, z: Vectors) -> Engine:

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from tests.gallery.engines.vectors import assert_all, brute_force, clustered, columns, keeping, share_of
 
-from lookdown.errors import InputError
 from lookdown.gallery.columns import Rows
 from lookdown.gallery.engines import in_memory
 from lookdown.gallery.engines.engine import Vectors
-from lookdown.gallery.engines.in_memory import InMemory, Mask, mean_of
+from lookdown.gallery.engines.in_memory import InMemory, Mask
 
 Z = clustered(300, 4)
 
@@ -61,10 +60,3 @@ def test_long_answers_are_measured_in_slices(monkeypatch: Any) -> None:
     sliced = Careless(Z).reaching(Z[0], -np.inf)
     np.testing.assert_array_equal(sliced.rows, whole.rows)
     np.testing.assert_array_equal(sliced.closeness, whole.closeness)
-
-
-def test_the_mean_of_nothing_is_the_origin() -> None:
-    np.testing.assert_array_equal(mean_of(np.zeros(3), 0), np.zeros(3))
-    np.testing.assert_allclose(mean_of(Z.sum(axis=0, dtype=np.float64), 300), Z.mean(axis=0), rtol=1e-5)
-    with pytest.raises(InputError, match="NaN or inf"):
-        mean_of(np.array([1.0, np.nan]), 3)

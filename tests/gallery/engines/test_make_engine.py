@@ -12,7 +12,8 @@ from tests.gallery.engines.vectors import clustered, columns, stream
 
 from lookdown.errors import InputError
 from lookdown.gallery import engines
-from lookdown.gallery.engines import make_engine
+from lookdown.gallery.engines import chosen_engine, make_engine
+from lookdown.gallery.engines.milvus_server import MilvusServer
 
 Z = clustered(200)
 
@@ -50,4 +51,22 @@ def test_an_unknown_engine_is_refused() -> None:
 
 def test_faiss_is_not_imported_for_nothing() -> None:
     code = "import sys, lookdown.gallery.engines; sys.exit('faiss' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_choice_is_a_name_or_a_server(monkeypatch: Any) -> None:
+    monkeypatch.setenv("LOOKDOWN_MILVUS_URI", "http://there")
+    server = MilvusServer(uri="http://here")
+    assert [chosen_engine(name) for name in ("auto", "exact", "ivf")] == ["auto", "exact", "ivf"]
+    assert chosen_engine(server) is server
+    assert chosen_engine("milvus", "http://here") == server
+    assert chosen_engine("milvus") == MilvusServer(uri="http://there")
+    with pytest.raises(InputError, match="one of auto, exact, ivf and milvus, got 'hnsw'"):
+        chosen_engine("hnsw")
+    with pytest.raises(InputError, match="ivf searches in this process and has no address"):
+        chosen_engine("ivf", "http://here")
+
+
+def test_the_client_of_milvus_is_not_imported_for_nothing() -> None:
+    code = "import sys, lookdown.gallery; sys.exit('pymilvus' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

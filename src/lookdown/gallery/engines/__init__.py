@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from lookdown.errors import InputError
 from lookdown.gallery.columns import Columns
 from lookdown.gallery.engines.engine import Engine, Lists, VectorStream
 from lookdown.gallery.engines.exact import Exact
+from lookdown.gallery.engines.milvus_server import MilvusServer
 
-__all__ = ["MANY", "EngineName", "make_engine"]
+__all__ = ["MANY", "EngineChoice", "EngineName", "chosen_engine", "make_engine"]
 
-EngineName = Literal["auto", "exact", "ivf"]
+EngineName = Literal["auto", "exact", "ivf"]  # those that need nothing but memory
+EngineChoice = EngineName | Literal["milvus"] | MilvusServer
 MANY = 1_000_000  # rows up to which comparing with all of them takes a blink
+
+
+def chosen_engine(choice: str | MilvusServer, uri: str | None = None) -> EngineName | MilvusServer:
+    """Check a name, and tell where `milvus` is: at the address that is given, or as the environment has it."""
+    if isinstance(choice, MilvusServer):
+        return choice
+    if choice == "milvus":
+        return MilvusServer.from_environment(uri)
+    for name in get_args(EngineName):
+        if choice == name and uri is None:
+            return cast("EngineName", name)
+        if choice == name:
+            raise InputError(f"the engine {name} searches in this process and has no address; leave --uri out")
+    raise InputError(f"engine must be one of {', '.join(get_args(EngineName))} and milvus, got {choice!r}")
 
 
 def make_engine(

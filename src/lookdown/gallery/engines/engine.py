@@ -77,3 +77,6 @@ class Engine(Protocol):
 
     def vectors(self, rows: Rows) -> Vectors:
         """Return the vectors of some rows."""
+
+    def come_into_use(self) -> None:
+        """Be told that its metric is the one in use, and let others know."""

@@ -8,7 +8,8 @@ import numpy as np
 
 from lookdown.gallery.columns import Columns, Rows
 from lookdown.gallery.engines.engine import Vectors, VectorStream
-from lookdown.gallery.engines.in_memory import InMemory, Mask, mean_of
+from lookdown.gallery.engines.in_memory import InMemory, Mask
+from lookdown.gallery.engines.measuring import mean_of
 from lookdown.metrics.inputs import Embeddings
 from lookdown.metrics.pairwise import half_squares
 from lookdown.metrics.ranking import best, row_blocks, similarities

@@ -8,19 +8,18 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from lookdown.errors import InputError
 from lookdown.gallery.columns import Columns, Rows
 from lookdown.gallery.engines.engine import Lists, Nearest, Vectors
+from lookdown.gallery.engines.measuring import SPARE, as_points, closeness_to, nearest_first, nothing
 from lookdown.gallery.where import Where
-from lookdown.metrics.inputs import Embeddings, as_number, refuse_non_finite
+from lookdown.metrics.inputs import Embeddings, as_number
 from lookdown.metrics.pairwise import half_squares
 from lookdown.metrics.ranking import as_k, best, query_blocks, row_blocks, similarities
 
-__all__ = ["SPARE", "InMemory", "Mask", "mean_of"]
+__all__ = ["InMemory", "Mask"]
 
 Mask = NDArray[np.bool_]  # which rows a filter keeps
 
-SPARE = 8  # candidates beyond those asked for: rounding may swap neighbours at the cut
 _SCANNED = 16  # rows that are scanned in the time that it takes to fetch one
 _GAPS = 1 << 21  # numbers in the differences that are formed at a time
 
@@ -54,12 +53,12 @@ class InMemory(ABC):
 
     def nearest(self, queries: Vectors, k: int, where: Where | None = None) -> list[Nearest]:
         """Return for each query the k nearest rows that the filter keeps, or all of them if there are fewer."""
-        points = self._points(queries)
+        points = as_points(queries, self._centre)
         mask, kept = self._kept(where)
         k = min(as_k(k), kept)
         asked = min(k + SPARE, kept)
         if not kept:
-            return [_nearest_first(np.empty(0, np.intp), np.empty(0)) for _ in points]
+            return [nothing() for _ in points]
         found = []
         for some in query_blocks(points):
             if mask is not None and kept * _SCANNED <= self._rows * len(some):
@@ -67,17 +66,17 @@ class InMemory(ABC):
             else:
                 candidates = self._propose(some, asked, mask)
             for point, rows in zip(some, candidates, strict=True):
-                ordered = _nearest_first(rows, self._closeness(point, rows))
+                ordered = nearest_first(rows, self._closeness(point, rows))
                 found.append(Nearest(ordered.rows[:k], ordered.closeness[:k]))
         return found
 
     def reaching(self, query: Vectors, closeness: float, where: Where | None = None) -> Nearest:
         """Return every row at least this close to one query (r,), exactly."""
-        (point,) = self._points(np.asarray(query)[None])
+        (point,) = as_points(np.asarray(query)[None], self._centre)
         least = as_number(closeness, "closeness")
         mask, kept = self._kept(where)
         if least > 0 or not kept:
-            return _nearest_first(np.empty(0, np.intp), np.empty(0))
+            return nothing()
         if mask is not None and kept * _SCANNED <= self._rows:
             rows = np.flatnonzero(mask)
         else:
@@ -85,7 +84,10 @@ class InMemory(ABC):
             rows = rows if mask is None else rows[mask[rows]]
         exact = self._closeness(point, rows)
         enough = exact >= least
-        return _nearest_first(rows[enough], exact[enough])
+        return nearest_first(rows[enough], exact[enough])
+
+    def come_into_use(self) -> None:  # noqa: B027 - there is nothing that every engine must do
+        """Do nothing: who holds the vectors has no others to tell."""
 
     def count(self, where: Where | None = None) -> int:
         """Return how many rows the filter keeps."""
@@ -102,18 +104,6 @@ class InMemory(ABC):
         kept = int(np.count_nonzero(mask))
         return (None if kept == self._rows else mask), kept
 
-    def _points(self, queries: Vectors) -> Vectors:
-        """Return queries less the mean, rounded as the gallery is: a row of it is at no distance from itself."""
-        with np.errstate(over="ignore"):
-            rows = np.asarray(queries, np.float32)
-        if rows.ndim != 2 or rows.shape[1] != len(self._centre):
-            raise InputError(f"queries must be (n, {len(self._centre)}) vectors, got shape {rows.shape}")
-        points = rows - self._centre
-        if not np.isfinite(np.vdot(points, points)):  # one number tells that all is well
-            refuse_non_finite(rows, "queries")
-            half_squares(points)  # refuses what cannot be squared
-        return points
-
     def _among(self, points: Vectors, rows: Rows, k: int) -> Rows:
         """Return the best k of a choice of rows, fetched a block at a time."""
 
@@ -129,18 +119,5 @@ class InMemory(ABC):
         step = max(1, _GAPS // len(point))
         for begin in range(0, len(rows), step):
             some = slice(begin, begin + step)
-            gaps = np.subtract(point, self._fetch(rows[some]), dtype=np.float64)
-            exact[some] = np.einsum("ij,ij->i", gaps, gaps) / -2
+            exact[some] = closeness_to(point, self._fetch(rows[some]))
         return exact
-
-
-def mean_of(total: NDArray[np.float64], rows: int) -> Vectors:
-    """Return the mean of a gallery from the sum of its vectors; 0 if it is empty."""
-    if not np.isfinite(total).all():
-        raise InputError("the gallery has vectors with NaN or inf; add those chips again")
-    return (total / max(rows, 1)).astype(np.float32)
-
-
-def _nearest_first(rows: Rows, closeness: NDArray[np.float64]) -> Nearest:
-    order = np.lexsort((rows, -closeness))
-    return Nearest(rows[order], closeness[order])

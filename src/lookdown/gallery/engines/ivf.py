@@ -11,7 +11,8 @@ import numpy as np
 from lookdown.errors import InputError
 from lookdown.gallery.columns import Columns, Rows
 from lookdown.gallery.engines.engine import Lists, Vectors, VectorStream
-from lookdown.gallery.engines.in_memory import SPARE, InMemory, Mask
+from lookdown.gallery.engines.in_memory import InMemory, Mask
+from lookdown.gallery.engines.measuring import SPARE
 from lookdown.gallery.engines.partition import Partition, adopt_lists, find_lists, number_of_lists, place_rows
 from lookdown.gallery.engines.probing import Probing, Trials, list_ranks
 from lookdown.metrics.inputs import Embeddings

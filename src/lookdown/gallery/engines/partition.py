@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from lookdown.gallery.columns import Rows
 from lookdown.gallery.engines.engine import Lists, Vectors, VectorStream
-from lookdown.gallery.engines.in_memory import mean_of
+from lookdown.gallery.engines.measuring import mean_of
 from lookdown.metrics.pairwise import half_squares
 
 __all__ = ["Partition", "adopt_lists", "find_lists", "number_of_lists", "place_rows"]

@@ -1,0 +1,150 @@
+"""Search by a Milvus server on this machine, against exact search in the process: the same answers, and their time.
+
+Also how much of what is looked for the server's approximate indexes find, with filters and without: why none is used.
+In a checkout, since the server is that of the tests: PYTHONPATH=.:benchmarks python benchmarks/servers/milvus_search.py
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from tests.gallery.engines.running_milvus import RunningMilvus, why_not
+from threadpoolctl import threadpool_limits
+
+from lookdown.gallery.columns import Codes, Columns
+from lookdown.gallery.engines.engine import Nearest, Vectors
+from lookdown.gallery.engines.exact import Exact
+from lookdown.gallery.engines.milvus import Milvus
+from lookdown.gallery.engines.milvus_collection import MilvusPlace
+from lookdown.gallery.engines.milvus_server import MilvusServer
+from lookdown.gallery.where import Where
+from search import chips, one_by_one, recall, stream
+from sidebyside import Row, compare, report
+
+ROWS, K, QUERIES = 100_000, 50, 50
+SCENES = 1_000
+COLLECTION = "bench_1_trained"
+_SEALED = 3  # as the server counts the states of its parts
+SHARES = (0.002, 0.01, 0.2, 0.5, 0.8)
+INDEXES = {"HNSW": ({"M": 16, "efConstruction": 200}, {"ef": 128}), "IVF_FLAT": ({"nlist": 512}, {"nprobe": 16})}
+
+
+def columns(scenes: NDArray[np.int32]) -> Columns:
+    """Chips of many scenes, and nothing else that a filter could read."""
+    rows, none = len(scenes), Codes((), np.full(len(scenes), -1, np.int32))
+    return Columns(
+        labels=none,
+        scenes=Codes(tuple(map(str, range(SCENES))), scenes),
+        sensors=none,
+        times=np.full(rows, np.datetime64("NaT", "us")),
+        background=np.zeros(rows, np.bool_),
+        bounds=np.full((rows, 4), np.nan),
+        footprints=lambda some: [None] * len(some),
+    )
+
+
+def some_scenes(share: float) -> Where:
+    """A filter that keeps this share of the rows."""
+    return Where(scene=[*map(str, range(round(share * SCENES)))])
+
+
+def side_by_side(served: Milvus, exact: Exact, queries: Vectors) -> list[Row]:
+    """The same answers, one query after the other as users ask, and all at once."""
+    assert recall(served.nearest(queries, K), exact.nearest(queries, K)) == 1
+    rows = [
+        compare(
+            f"Milvus, {ROWS:,} rows, {QUERIES} queries alone",
+            lambda: one_by_one(served, queries),
+            "exact in the process",
+            lambda: one_by_one(exact, queries),
+            limit=20,
+            turns=3,
+        )
+    ]
+    for share in SHARES[:3]:
+        where = some_scenes(share)
+        assert recall(served.nearest(queries, K, where), exact.nearest(queries, K, where)) == 1
+
+        def ours(where: Where = where) -> object:
+            return one_by_one(served, queries, K, where)
+
+        what = f"the same, a filter that keeps {share:.1%}"
+        rows.append(
+            compare(what, ours, "Milvus without a filter", lambda: one_by_one(served, queries), limit=3, turns=3)
+        )
+    return rows
+
+
+def approximate(server: MilvusServer, exact: Exact, z: Vectors, scenes: NDArray[np.int32], queries: Vectors) -> None:
+    """Print the recall of indexes that the engine does not use."""
+    from pymilvus import CollectionSchema, DataType, FieldSchema
+    from pymilvus.milvus_client.index import IndexParams
+
+    print("| index | all rows | " + " | ".join(f"{share:.1%} kept" for share in SHARES) + " |")
+    print("|---|---|" + "---|" * len(SHARES))
+    fields = [FieldSchema("key", DataType.INT64, is_primary=True), FieldSchema("scene", DataType.INT64)]
+    for kind, (made, asked) in INDEXES.items():
+        vector = FieldSchema("vector", DataType.FLOAT_VECTOR, dim=z.shape[1])
+        index = IndexParams()
+        index.add_index("vector", index_type=kind, metric_type="L2", params=made)
+        server.ask("create_collection", collection_name=kind, schema=CollectionSchema([*fields, vector]))
+        for begin in range(0, ROWS, 20_000):
+            data = [{"key": n, "scene": int(scenes[n]), "vector": z[n]} for n in range(begin, begin + 20_000)]
+            server.ask("upsert", collection_name=kind, data=data)
+        server.ask("flush", collection_name=kind)
+        server.ask("create_index", collection_name=kind, index_params=index)
+        while server.ask("describe_index", collection_name=kind, index_name="vector")["pending_index_rows"]:
+            time.sleep(1)
+        server.ask("load_collection", collection_name=kind)  # sealed and indexed: no row is searched another way
+        found = []
+        for share in (1.0, *SHARES):
+            answers = server.ask(
+                "search",
+                collection_name=kind,
+                data=[*queries],
+                limit=K,
+                filter=f"scene < {round(share * SCENES)}",
+                search_params={"metric_type": "L2", "params": asked},
+            )
+            rows = [Nearest(np.array([hit.id for hit in hits]), np.empty(0)) for hits in answers]
+            found.append(recall(rows, exact.nearest(queries, K, some_scenes(share))))
+        print(f"| {kind} | " + " | ".join(f"{share:.3f}" for share in found) + " |")
+        server.ask("drop_collection", collection_name=kind)
+    print()
+
+
+def until_in_order(server: MilvusServer) -> None:
+    """Wait until the server has put the rows in order, as it has some seconds after they were sent."""
+    while {int(part.state) for part in server.ask("list_loaded_segments", collection_name=COLLECTION)} != {_SEALED}:
+        time.sleep(1)
+
+
+def main() -> None:
+    """Start a server, fill it, ask."""
+    if reason := why_not():
+        sys.exit(reason)
+    z = np.concatenate([vectors for vectors, _ in chips(ROWS + QUERIES)])
+    z, queries = z[:ROWS], z[ROWS:]
+    scenes = np.random.default_rng(1).integers(SCENES, size=ROWS).astype(np.int32)
+    table = columns(scenes)
+    with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
+        (data := Path(folder) / "data").mkdir()
+        with RunningMilvus(data, Path(folder)) as running:
+            server = MilvusServer(uri=running.uri)
+            exact = Exact(stream(z), table)
+            approximate(server, exact, z, scenes, queries)
+            begin = time.perf_counter()
+            served = Milvus(stream(z), table, np.arange(ROWS), MilvusPlace(server, "bench"), "1-trained")
+            print(f"{ROWS:,} rows sent in {time.perf_counter() - begin:.1f} s\n")
+            until_in_order(server)
+            rows = side_by_side(served, exact, queries)
+    report("Search by a Milvus server; one machine has both, so its cores are shared", rows)
+
+
+if __name__ == "__main__":
+    main()
