@@ -37,3 +37,15 @@ def test_nobody_else_imports_openvino() -> None:
         path.name for path in source.rglob("*.py") if re.search(r"^\s*(import|from) openvino\b", path.read_text(), re.M)
     }
     assert found == {"openvino_guard.py"}
+
+
+def test_the_stream_that_was_standard_error_at_the_import_is_closed_by_nobody() -> None:
+    code = (
+        "import io, logging.config, sys\n"
+        "was = sys.stderr = io.StringIO()\n"
+        "from lookdown.networks.openvino_guard import openvino\n"
+        "sys.stderr = sys.__stderr__\n"
+        "logging.config.dictConfig({'version': 1})\n"
+        "assert not was.closed\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -28,6 +28,9 @@ from lookdown.gallery.region import shapes
 
 __all__ = ["Mark", "Records", "Snapshot", "schema"]
 
+for _name in ("LANCE_LOG", "LANCEDB_LOG"):  # read at the imports, below: they warn of every table that is made
+    os.environ.setdefault(_name, "error")
+
 Embeddings = NDArray[np.float32]
 
 NAME = "records"
@@ -258,7 +261,6 @@ def _latest(folder: Path) -> Any:
 
 
 def _database(folder: Path) -> Any:
-    os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import: it warns of every table that it makes
     import lancedb
 
     return lancedb.connect(folder)
