@@ -52,6 +52,7 @@ def test_a_run_and_its_world_are_all_it_takes(run: Path, tmp_path: Path) -> None
     assert told == {
         "gallery": str(tmp_path / "g"),
         "chips": len(wanted),
+        "embedded_by": "torch",
         "added": 0,
         "present": len(wanted),
         "skipped": {},

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from tests.networks.exports import RUNTIMES, chips, network, owner, space
-from torch import Tensor, nn
 
 from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio
 from lookdown.errors import ExportError, InputError
@@ -84,17 +81,6 @@ def test_a_graph_that_embeds_otherwise_is_not_written(
     with pytest.raises(ExportError, match=r"was not written: in .* at a cosine distance of .* and 0.0001 is allowed"):
         export(network(), tmp_path / runtime, runtime, chips(), space())
     assert not (tmp_path / runtime).exists()
-
-
-def test_a_network_that_cannot_be_traced_is_told(tmp_path: Path) -> None:
-    class Undecided(nn.Module):
-        def forward(self, features: Tensor) -> Tensor:
-            return features.mean(dim=2) if float(features.sum()) > 0 else features.amax(dim=2)
-
-    embedder = Embedder("test_resnet", size=32, dimension=8, weights="none").eval()
-    embedder.pooling = Undecided()
-    with pytest.raises(ExportError, match=re.escape(f"test_resnet cannot be exported by torch {torch.__version__}")):
-        export(embedder, tmp_path / "onnx", "onnx", chips(), space())
 
 
 def test_without_chips_nothing_can_be_compared(tmp_path: Path) -> None:

@@ -6,15 +6,10 @@ x on the unit sphere where the metric puts it there.
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
 import statistics
 import tempfile
 import time
-import warnings
-from collections.abc import Callable, Iterator
-from copy import deepcopy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -22,14 +17,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor, nn
 
 from lookdown.errors import ExportError, InputError
 from lookdown.networks.embedder import Embedder
 from lookdown.networks.embedding import Embeddings
 from lookdown.networks.exported import About, ExportedEmbedder, write_export
-from lookdown.networks.projection import FixedProjection
 from lookdown.networks.runtimes import FILES, RuntimeName
+from lookdown.networks.tracing import trace_apart
 
 __all__ = ["LARGEST_DISTANCE", "Space", "export"]
 
@@ -60,24 +54,6 @@ class Space:
         if self.normalize:
             wide /= np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), np.finfo(np.float32).tiny)
         return wide @ self.factor
-
-
-class _Graph(nn.Module):
-    """What is exported: an embedder and a space behind it."""
-
-    factor: Tensor
-
-    def __init__(self, embedder: Embedder, space: Space) -> None:
-        super().__init__()
-        self.embedder = embedder
-        self.normalize = space.normalize
-        self.register_buffer("factor", torch.tensor(space.factor, dtype=torch.float32))
-
-    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Return raw embeddings and their transforms."""
-        x = self.embedder(images)
-        length = torch.linalg.vector_norm(x, dim=1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)
-        return x, (x / length if self.normalize else x) @ self.factor
 
 
 def export(
@@ -130,32 +106,8 @@ def times_as_fast(peer: Embedder | ExportedEmbedder, made: ExportedEmbedder, chi
 
 
 def _as_onnx(embedder: Embedder, space: Space, place: Path) -> Path:
-    settings = embedder.settings
-    copy = deepcopy(embedder).float().cpu()
-    if isinstance(copy.head, FixedProjection):  # OpenVINO 2026.4 gives wrong numbers for its subtraction in batches
-        copy.head = copy.head.as_linear()
-    graph = _Graph(copy, space).eval()
-    two = torch.zeros((2, settings.bands, settings.size, settings.size), dtype=torch.uint8)
     file = place / "model.onnx"
-    try:
-        with _quiet():
-            program = torch.onnx.export(
-                graph,
-                (two,),
-                dynamo=True,
-                dynamic_shapes={"images": {0: torch.export.Dim("images")}},
-                input_names=["images"],
-                output_names=["embedding", "transformed"],
-                verbose=False,
-            )
-            assert program is not None
-            program.save(file, external_data=False)
-    except Exception as error:  # torch meets what it cannot trace with a dozen kinds of error
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ExportError(
-            f"{settings.backbone} cannot be exported by torch {version('torch')}: {reason}; go on with torch, or train "
-            "another backbone"
-        ) from error
+    trace_apart(embedder, torch.tensor(space.factor, dtype=torch.float32), file, normalize=space.normalize)
     return file
 
 
@@ -192,19 +144,3 @@ def _cosine_distances(first: NDArray[np.floating], second: NDArray[np.floating])
     lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     both_zero = ~(a.any(axis=1) | b.any(axis=1))
     return np.where(both_zero, 0.0, 1 - (a * b).sum(axis=1) / np.maximum(lengths, np.finfo(np.float64).tiny))
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the remarks of the exporter, which nobody can act on, to itself."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
-    levels = [logger.level for logger in loggers]
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter("ignore")
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
-        try:
-            yield
-        finally:
-            for logger, level in zip(loggers, levels, strict=True):
-                logger.setLevel(level)

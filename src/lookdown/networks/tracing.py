@@ -1,0 +1,92 @@
+"""A network as an ONNX graph, traced by torch in a process of its own.
+
+torch's exporter leaves the process that it ran in changed: a long test run ended in a segmentation fault minutes later.
+So `python -m lookdown.networks.tracing` does it, and its process ends.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from lookdown.errors import ExportError
+from lookdown.networks.embedder import Embedder
+from lookdown.networks.projection import FixedProjection
+from lookdown.networks.storage import load_embedder
+
+__all__ = ["trace", "trace_apart"]
+
+
+class Graph(nn.Module):
+    """What is exported: an embedder, and what a metric does to an embedding."""
+
+    factor: Tensor
+
+    def __init__(self, embedder: Embedder, factor: Tensor, *, normalize: bool) -> None:
+        super().__init__()
+        self.embedder = embedder
+        self.normalize = normalize
+        self.register_buffer("factor", factor)
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Return raw embeddings and their transforms."""
+        x = self.embedder(images)
+        length = torch.linalg.vector_norm(x, dim=1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)
+        return x, (x / length if self.normalize else x) @ self.factor
+
+
+def trace_apart(embedder: Embedder, factor: Tensor, file: Path, *, normalize: bool) -> None:
+    """Write the graph of an embedder to a file, by another process."""
+    with tempfile.TemporaryDirectory(prefix="lookdown-tracing-") as place:
+        embedder.save(Path(place, "embedder"))
+        save_file({"factor": factor.contiguous()}, Path(place, "space.safetensors"))
+        words = [sys.executable, "-W", "ignore", "-m", __name__, place, str(file), str(int(normalize))]
+        done = subprocess.run(words, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
+    if done.returncode:
+        told = [line for line in done.stderr.splitlines() if line.strip()] or [f"it ended with {done.returncode}"]
+        raise ExportError(
+            f"{embedder.settings.backbone} cannot be exported by torch {version('torch')}: {told[-1].strip()}; go on "
+            "with torch, or train another backbone"
+        )
+
+
+def trace(embedder: Embedder, factor: Tensor, file: Path, *, normalize: bool) -> None:
+    """Write the graph of an embedder to a file."""
+    settings = embedder.settings
+    if isinstance(embedder.head, FixedProjection):  # OpenVINO 2026.4 gives wrong numbers for its subtraction in batches
+        embedder.head = embedder.head.as_linear()
+    program = torch.onnx.export(
+        Graph(embedder.float(), factor, normalize=normalize).eval(),
+        (torch.zeros((2, settings.bands, settings.size, settings.size), dtype=torch.uint8),),
+        dynamo=True,
+        dynamic_shapes={"images": {0: torch.export.Dim("images")}},
+        input_names=["images"],
+        output_names=["embedding", "transformed"],
+        verbose=False,
+    )
+    assert program is not None
+    program.save(file, external_data=False)
+
+
+def main() -> None:
+    """Trace what the other process has put into a folder."""
+    place, file, normalize = Path(sys.argv[1]), Path(sys.argv[2]), bool(int(sys.argv[3]))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the exporter: nobody can act on them
+            factor = load_file(place / "space.safetensors")["factor"]
+            trace(load_embedder(place / "embedder"), factor, file, normalize=normalize)
+    except Exception as error:  # torch meets what it cannot trace with a dozen kinds of error
+        sys.exit((str(error).strip() or type(error).__name__).splitlines()[0])
+
+
+if __name__ == "__main__":
+    main()
