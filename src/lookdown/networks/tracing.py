@@ -1,7 +1,7 @@
 """A network as an ONNX graph, traced by torch in a process of its own.
 
-torch's exporter leaves the process that it ran in changed: a long test run ended in a segmentation fault minutes later.
-So `python -m lookdown.networks.tracing` does it, and its process ends.
+torch's exporter imports much, writes to the terminal and to logs, and changes settings of torch on its way. So
+`python -m lookdown.networks.tracing` does it, and leaves nothing behind but the file.
 """
 
 from __future__ import annotations
