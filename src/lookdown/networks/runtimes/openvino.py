@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import threading
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +21,13 @@ _TOGETHER = 8  # images in one pass: what they become on the way still fits into
 class OpenVinoRuntime:
     """A compiled model, and the requests that keep its streams at work.
 
-    They are taken in turn and waited for here. OpenVINO's own queue would call back from its threads, and a process
-    that had used and dropped some such queues has ended in a segmentation fault.
+    They are taken in turn and waited for here, so that nothing calls back into Python from other threads.
     """
 
     def __init__(self, file: Path) -> None:
         # Without the precision, processors that can would compute in bfloat16, three digits instead of seven.
         options = {"PERFORMANCE_HINT": "THROUGHPUT", "INFERENCE_PRECISION_HINT": "f32"}
-        model = openvino.Core().compile_model(file, "CPU", options)
+        model = _core().compile_model(file, "CPU", options)
         streams = int(model.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS"))
         self._requests = [model.create_infer_request() for _ in range(streams)]
         self._widths = [model.output(place).partial_shape[1].get_length() for place in (0, 1)]
@@ -55,3 +56,12 @@ class OpenVinoRuntime:
                 for turn in range(len(self._requests)):
                     finish(turn)
         return found[0], found[1]
+
+
+@cache
+def _core() -> Any:
+    """Return the one that all models of a process share, and that stays.
+
+    With one for each model, processes that had dropped some of them ended in a segmentation fault much later.
+    """
+    return openvino.Core()
