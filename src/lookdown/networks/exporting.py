@@ -58,7 +58,7 @@ class Space:
 
 def export(
     embedder: Embedder,
-    folder: Path,
+    path: str | Path,
     runtime: RuntimeName,
     chips: NDArray[np.uint8],
     space: Space,
@@ -66,6 +66,7 @@ def export(
     overwrite: bool = False,
 ) -> ExportedEmbedder:
     """Write an embedder for a runtime, in float32; refused if it embeds any of the chips otherwise than torch does."""
+    folder = Path(path)
     if not len(chips):
         raise InputError("chips is empty: an export is compared with torch on some; give a few dozen")
     about = About(
