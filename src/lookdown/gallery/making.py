@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lookdown.chips.manifest import Manifest
 from lookdown.chips.reading import letterbox
-from lookdown.errors import GalleryError, ImageError, InputError
+from lookdown.errors import GalleryError, ImageError, InputError, OutputError
 from lookdown.gallery.examples import fitting
 from lookdown.gallery.folder import GalleryFolder
 from lookdown.gallery.gallery import Gallery, Progress
@@ -35,6 +35,8 @@ def gallery_of_run(path: Path, run: Path) -> Gallery:
 
     Exports that the run has got meanwhile are taken over.
     """
+    if not is_run(run):
+        raise OutputError(f"{run} is no run of `lookdown train`; name the folder of a run")
     if not (run / "metric" / "metric.json").is_file():  # written last
         raise GalleryError(f"{run} is not finished; go on with `lookdown train --resume {run}`")
     if not (path / "gallery.json").exists():
