@@ -53,7 +53,7 @@ $(VENV)/.torch: constraints.txt
 	touch $@
 
 $(VENV)/.every-extra: $(VENV)/.torch pyproject.toml
-	$(PIP) --editable '.[chips,networks,training,gallery,export,milvus,reproduce,service,cli,bench,docs,dev]'
+	$(PIP) --editable '.[chips,networks,training,gallery,export,milvus,object-storage,ray,reproduce,service,cli,bench,docs,dev]'
 	touch $@
 
 # What a user installs: the tools to work on lookdown are left out.
