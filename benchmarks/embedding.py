@@ -21,7 +21,9 @@ from sidebyside import QUICK, Row, compare, report
 
 CHIPS = 64 if QUICK else 512
 BATCH = 8  # images in a request to the bare runtime; the fastest of 1, 4, 8, 16 and 64
-LIMITS = {"openvino": 1 / 2, "openvino-int8": 1 / 4, "onnx": 1.0, "onnx-int8": 1.0}  # of the time that torch takes
+# Of the time that torch takes. In 8-bit integers onnxruntime may be slower than in float32, so that has no target:
+# it is reported, and `index`, `search` and `serve` take what was fastest when it was made.
+LIMITS = {"openvino": 1 / 2, "openvino-int8": 1 / 4, "onnx": 1.0, "onnx-int8": None}
 
 
 def chips() -> NDArray[np.uint8]:
@@ -71,7 +73,7 @@ def main() -> None:
     report("Embedding", rows, threads=None)
 
 
-def _against_torch(made: ExportedEmbedder, embedder: Embedder, images: NDArray[np.uint8], limit: float) -> Row:
+def _against_torch(made: ExportedEmbedder, embedder: Embedder, images: NDArray[np.uint8], limit: float | None) -> Row:
     what = f"{len(images)} chips by {made.about.name}"
     work = (lambda: made.embed(images)), (lambda: embedder.embed(images))
     return compare(what, work[0], "torch, eager", work[1], limit=limit, turns=5)

@@ -26,7 +26,13 @@ OUT: Path | None = _given.out
 
 
 def compare(
-    what: str, ours: Callable[[], object], peer: str, theirs: Callable[[], object], *, limit: float, turns: int = 7
+    what: str,
+    ours: Callable[[], object],
+    peer: str,
+    theirs: Callable[[], object],
+    *,
+    limit: float | None,
+    turns: int = 7,
 ) -> Row:
     """Run both once to warm up, then in turns."""
     ours()
@@ -51,7 +57,7 @@ def report(title: str, rows: Sequence[Row], *, threads: Literal[1] | None = 1) -
     print("| ours | | peer | | ours / peer | target | |")
     print("|---|---|---|---|---|---|---|")
     for row in rows:
-        verdict = "" if QUICK else "met" if row.met else "MISSED"
+        verdict = "" if QUICK else row.verdict
         print(
             f"| {row.what} | {figure(row.ours)} {row.unit} | {row.peer} | {figure(row.theirs)} {row.unit} "
             f"| {row.ratio:.3g} | {row.target} | {verdict} |"

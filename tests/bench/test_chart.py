@@ -43,3 +43,9 @@ def test_a_missed_target_has_another_colour_unless_it_is_not_judged() -> None:
     assert len({colours[0], colours[2], colours[3]}) == 1
     assert colours[1] != colours[0]
     assert len({bar.get_facecolor() for bar in draw(ROWS, judged=False).axes[0].patches}) == 1
+
+
+def test_a_row_without_a_target_has_no_stroke() -> None:
+    (axes,) = draw([Row.of("ours", "peer", 1, 2, limit=None)]).axes
+    assert len(axes.patches) == 1
+    assert [line.get_xdata()[0] for line in axes.lines] == [1]  # type: ignore[index]  # the axis itself

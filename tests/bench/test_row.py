@@ -48,3 +48,11 @@ def test_two_figures_make_a_ratio() -> None:
 )
 def test_figures_have_three_digits(value: float, text: str) -> None:
     assert figure(value) == text
+
+
+def test_a_row_without_a_target_is_only_reported() -> None:
+    row = Row.of("ours", "peer", 3, 4, limit=None)
+    assert row.met
+    assert row.wanted is None
+    assert (row.target, row.verdict) == ("none", "")
+    assert [Row.of("ours", "peer", 3, 4, limit=limit).verdict for limit in (0.5, 1)] == ["MISSED", "met"]

@@ -59,9 +59,8 @@ class Benchmarks:
         """Return the cells of a script's rows, and a line for its trouble."""
         found = []
         for row in outcome.rows:
-            verdict = "" if self.quick else "met" if row.met else "MISSED"
             sides = (row.what, f"{figure(row.ours)} {row.unit}", row.peer, f"{figure(row.theirs)} {row.unit}")
-            found.append([*sides, figure(row.ratio), row.target, verdict])
+            found.append([*sides, figure(row.ratio), row.target, "" if self.quick else row.verdict])
         return found if outcome.trouble is None else [*found, [outcome.trouble, *[""] * 5, "FAILED"]]
 
     def table(self) -> str:

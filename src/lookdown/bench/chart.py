@@ -43,9 +43,10 @@ def draw(rows: Sequence[Row], *, judged: bool = True) -> Figure:
 
 
 def _bar(axes: Axes, place: int, row: Row, colour: str) -> None:
-    times, wanted = (min(max(value, 1 / _FARTHEST), _FARTHEST) for value in (row.times, row.wanted))
+    times = _on_the_axis(row.times)
     axes.barh(place, times - 1, left=1, height=0.5, color=colour)
-    axes.plot([wanted, wanted], [place - 0.4, place + 0.4], color="black", linewidth=1.6)
+    if row.wanted is not None:
+        axes.plot([_on_the_axis(row.wanted)] * 2, [place - 0.4, place + 0.4], color="black", linewidth=1.6)
     axes.annotate(
         figure(row.times),
         (times, place),
@@ -56,3 +57,7 @@ def _bar(axes: Axes, place: int, row: Row, colour: str) -> None:
         fontsize=7,
         bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
     )
+
+
+def _on_the_axis(times: float) -> float:
+    return min(max(times, 1 / _FARTHEST), _FARTHEST)

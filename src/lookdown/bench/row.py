@@ -22,7 +22,7 @@ class Row:
     ours: float
     theirs: float
     ratio: float
-    limit: float  # the ratio must not exceed it, or must reach it where higher is better
+    limit: float | None  # the ratio must not exceed it, or must reach it where higher is better; None: only reported
     unit: str = "s"
     better: Literal["lower", "higher"] = "lower"
 
@@ -34,7 +34,7 @@ class Row:
         ours: float,
         theirs: float,
         *,
-        limit: float,
+        limit: float | None,
         unit: str = "s",
         better: Literal["lower", "higher"] = "lower",
     ) -> Row:
@@ -43,7 +43,9 @@ class Row:
 
     @property
     def met(self) -> bool:
-        """Whether the target holds."""
+        """Whether the target holds; a row without one misses nothing."""
+        if self.limit is None:
+            return True
         return self.ratio <= self.limit if self.better == "lower" else self.ratio >= self.limit
 
     @property
@@ -52,14 +54,21 @@ class Row:
         return self._as_times(self.ratio)
 
     @property
-    def wanted(self) -> float:
+    def wanted(self) -> float | None:
         """The target, in times as good as the peer."""
-        return self._as_times(self.limit)
+        return None if self.limit is None else self._as_times(self.limit)
 
     @property
     def target(self) -> str:
         """The target, as text."""
+        if self.limit is None:
+            return "none"
         return f"at {'most' if self.better == 'lower' else 'least'} {self.limit:.3g}"
+
+    @property
+    def verdict(self) -> str:
+        """What came of the target, as text."""
+        return "" if self.limit is None else "met" if self.met else "MISSED"
 
     def _as_times(self, ratio: float) -> float:
         if self.better == "higher":

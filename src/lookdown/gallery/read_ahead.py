@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TypeVar
 
 import numpy as np
@@ -24,6 +25,8 @@ __all__ = ["Batch", "ahead", "batches", "shown"]
 T = TypeVar("T")
 
 _STEP = 512  # chips in one step: what a kill costs at most, a few seconds of work
+_FIRST = 64  # chips in the first step, doubled from step to step: the network soon has work
+_IN_TURN = 2  # arrays of squares: one is filled while one is in the network; fresh memory costs more than to fill it
 _READERS = min(4, os.cpu_count() or 1)  # decoders and resizing run beside each other; more would only wait for Python
 _AT_ONCE = 16  # images that one of them reads in a row
 
@@ -33,7 +36,7 @@ class Batch:
     """Chips that are ready for the network."""
 
     rows: list[Row]
-    squares: NDArray[np.uint8]  # (n, bands, size, size)
+    squares: NDArray[np.uint8]  # (n, bands, size, size), which the next batch but one overwrites
     present: int
     failed: int  # chips
     skipped: dict[str, str]  # files, of which one may have many chips
@@ -41,9 +44,11 @@ class Batch:
 
 
 def batches(parts: Iterable[Part], known: Known, *, size: int, bands: int) -> Generator[Batch]:
-    """Yield chips that are not there yet, letterboxed, `_STEP` at a time, with their thumbnails."""
+    """Yield chips that are not there yet, letterboxed, up to `_STEP` at a time, with their thumbnails."""
     rows: list[Row] = []
-    squares = np.empty((_STEP, bands, size, size), np.uint8)
+    arrays = cycle([np.empty((_STEP, bands, size, size), np.uint8) for _ in range(_IN_TURN)])
+    squares = next(arrays)
+    full = min(_FIRST, _STEP)
     skipped: dict[str, str] = {}
     present = failed = met = 0
 
@@ -71,9 +76,10 @@ def batches(parts: Iterable[Part], known: Known, *, size: int, bands: int) -> Ge
                     continue
                 squares[len(rows)] = square.transpose(2, 0, 1)
                 rows.append(row)
-                if len(rows) == _STEP:
+                if len(rows) == full:
                     yield ready()
-                    rows, squares, skipped, present, failed = [], np.empty_like(squares), {}, 0, 0
+                    rows, squares, skipped, present, failed = [], next(arrays), {}, 0, 0
+                    full = min(2 * full, _STEP)
     yield ready()
 
 

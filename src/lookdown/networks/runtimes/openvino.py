@@ -15,6 +15,7 @@ from lookdown.networks.openvino_guard import openvino
 
 __all__ = ["OpenVinoRuntime"]
 
+_WAITING = 2  # requests a stream: the next one is there at once, also while Python is busy with reading images
 _TOGETHER = 8  # images in one pass: what they become on the way still fits into a core's cache, with 16 it does not
 
 
@@ -28,15 +29,15 @@ class OpenVinoRuntime:
         # Without the precision, processors that can would compute in bfloat16, three digits instead of seven.
         options = {"PERFORMANCE_HINT": "THROUGHPUT", "INFERENCE_PRECISION_HINT": "f32"}
         model = _core().compile_model(file, "CPU", options)
-        streams = int(model.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS"))
-        self._requests = [model.create_infer_request() for _ in range(streams)]
+        self._streams = int(model.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS"))
+        self._requests = [model.create_infer_request() for _ in range(_WAITING * self._streams)]
         self._widths = [model.output(place).partial_shape[1].get_length() for place in (0, 1)]
         self._one_at_a_time = threading.Lock()
 
     def run(self, images: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return raw embeddings and their transforms."""
         found = [np.empty((len(images), width), np.float32) for width in self._widths]
-        step = min(_TOGETHER, max(1, math.ceil(len(images) / len(self._requests))))  # few images for every stream
+        step = min(_TOGETHER, max(1, math.ceil(len(images) / self._streams)))  # few images for every stream
         working: dict[int, slice] = {}
 
         def finish(turn: int) -> None:
