@@ -1,0 +1,184 @@
+"""What one chip takes, from the table to a query, and from that what 100 million and a billion would take."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import faiss as typed_faiss
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from embedding import Bare
+from growth import seconds, vectors
+from lookdown import Cosine, Embedder, Gallery
+from lookdown.adaptation import adapt
+from lookdown.bench.machine import this_machine
+from lookdown.bench.planning import Costs, Node, Plan, planning_page
+from lookdown.chips.manifest import Manifest
+from lookdown.chips.synthetic.world import World, make
+from lookdown.gallery.engines.exact import Exact
+from lookdown.gallery.engines.ivf import IVF
+from lookdown.gallery.engines.partition import number_of_lists
+from lookdown.metrics import GaussianLikelihoodRatio
+from lookdown.networks import ExportedEmbedder
+from lookdown.networks.exporting import Space, export
+from lookdown.networks.image_batches import ImageBatches
+from lookdown.networks.quantizing import quantize
+from search import chips, no_columns, stream
+from sidebyside import OUT, QUICK, Row, peak_memory, report
+
+faiss: Any = typed_faiss  # its types know nothing of lists that are filled by hand
+
+CHIPS = 64 if QUICK else 1024  # indexed
+HELD = 2_000 if QUICK else 200_000  # in a gallery whose memory is measured
+SIZES = (2_000, 20_000) if QUICK else (100_000, 1_000_000)  # of the approximate index
+TARGETS = (100_000, 400_000) if QUICK else (131_072, 1_048_576)  # of adaptation; beyond 65,536 a sample is clustered
+ARCHIVES = (1_000_000, 100_000_000, 1_000_000_000)
+QUERIES, K, DIMENSIONS = 8, 50, 64
+OPENED = "--opened"  # then this process opens a gallery, and says what memory it took
+
+
+def core_seconds(work: Callable[[], object]) -> float:
+    """Return the time of all cores together."""
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+def networks(images: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], folder: Path) -> dict[str, ExportedEmbedder]:
+    """Return EfficientNet-Lite0 in OpenVINO, float32 and int8."""
+    embedder = Embedder("tf_efficientnet_lite0").eval()
+    space = Space.of(Cosine().fit(embedder.embed(images[:8])).transform, embedder.settings.dimension, "cosine")
+    whole = export(embedder, folder / "openvino", "openvino", images[:64], space)
+    small = quantize(whole, folder / "openvino-int8", images, lambda embedder: 0.0).export
+    assert small is not None
+    return {made.about.name: made for made in (whole, small)}
+
+
+def indexed(place: Path) -> tuple[float, dict[str, float], float]:
+    """Return bytes in the table, seconds in each network and seconds outside of it, a chip of 128 pixels."""
+    make(World(kinds="ships", chips=max(10, CHIPS // 16), size=128), place / "world")
+    paths = Manifest.read(place / "world").paths[:CHIPS]
+    batches = ImageBatches(paths, bands=3, size=112, batch_size=CHIPS)
+    images = np.concatenate([np.asarray(batch.images) for batch in batches])
+    made = networks(images, place / "exported")
+    alone = {}
+    for name, network in made.items():
+        bare = Bare(network)
+        bare.run(images)  # warm
+        alone[name] = core_seconds(lambda bare=bare: bare.run(images)) / len(images)  # type: ignore[misc]
+    gallery = Gallery.create(place / "gallery", made["openvino"])
+    _ = gallery.embedder
+    whole = core_seconds(lambda: gallery.add(list(paths))) / len(images)
+    table = sum(file.stat().st_size for file in (place / "gallery" / "records.lance").rglob("*") if file.is_file())
+    return table / len(images), alone, max(whole - alone["openvino"], 0.0)
+
+
+def held(place: Path) -> float:
+    """Return bytes a chip in a process that searches a gallery approximately."""
+    rows = [{"id": f"scenes/harbour-{number // 100:05d}.tif:{number:07d}", "source": ""} for number in range(HELD)]
+    for name, some in (("large", HELD), ("small", HELD // 10)):
+        gallery = Gallery.create(place / name, dimension=DIMENSIONS)
+        gallery.add_embeddings(rows[:some], vectors(np.random.default_rng(0), some)[0])
+    taken = {
+        name: int(subprocess.run(
+            [sys.executable, __file__, OPENED, str(place / name)], check=True, capture_output=True, text=True
+        ).stdout)
+        for name in ("large", "small")
+    }  # fmt: skip
+    least = DIMENSIONS * np.dtype(np.float32).itemsize  # few chips drown in what else a process takes
+    return max((taken["large"] - taken["small"]) / (HELD - HELD // 10), least)
+
+
+def simulated(rows: int, probes: int) -> float:
+    """Return seconds of a query in an index of so many rows, of which only the lists are filled that are looked at."""
+    rng = np.random.default_rng(0)
+    lists = number_of_lists(rows)
+    length = max(1, round(rows / lists))
+    quantizer = faiss.IndexFlatL2(DIMENSIONS)
+    quantizer.add(rng.standard_normal((lists, DIMENSIONS), dtype=np.float32))
+    index = faiss.IndexIVFFlat(quantizer, DIMENSIONS, lists)
+    index.is_trained, index.nprobe = True, min(probes, lists)
+    queries = rng.standard_normal((QUERIES, DIMENSIONS), dtype=np.float32)
+    block = rng.standard_normal((length, DIMENSIONS), dtype=np.float32)
+    ids = np.arange(length, dtype=np.int64)
+    for place in np.unique(quantizer.search(queries, index.nprobe)[1]):
+        index.invlists.add_entries(int(place), length, faiss.swig_ptr(ids), faiss.swig_ptr(block.view(np.uint8)))
+        index.ntotal += length
+    return seconds(lambda: [index.search(query[None], K) for query in queries]) / QUERIES
+
+
+def searched() -> tuple[float, float, dict[int, int], float]:
+    """Return seconds a chip to list and to compare, lists looked through by size, and seconds of a real query."""
+    probes = {}
+    for size in SIZES:
+        z = np.concatenate([batch for batch, _ in chips(size + QUERIES)])
+        z, queries = z[:size], z[size:]
+        begin = time.process_time()
+        engine = IVF(stream(z), no_columns(size))
+        listed = (time.process_time() - begin) / size / number_of_lists(size)
+        probes[size] = engine.probes
+    real = seconds(lambda: [engine.nearest(query[None], K, None) for query in queries]) / QUERIES
+    exact = Exact(stream(z), no_columns(len(z)))
+    compared = seconds(lambda: [exact.nearest(query[None], K, None) for query in queries]) / QUERIES / len(z)
+    return listed, compared, probes, real
+
+
+def adapted() -> tuple[float, float]:
+    """Return seconds a chip, and once."""
+    rng = np.random.default_rng(0)
+    source = GaussianLikelihoodRatio().fit(*vectors(rng, 4_000))
+
+    def taken(size: int) -> float:
+        x = vectors(rng, size)[0]
+        return seconds(lambda: adapt(source, x, clusters=20, method="cplfpa"))
+
+    few, many = map(taken, TARGETS)
+    each = max(many - few, 0.0) / (TARGETS[1] - TARGETS[0])
+    return each, max(few - each * TARGETS[0], 0.0)
+
+
+def main() -> None:
+    """Measure with one thread where a core is the unit, and write the page where a folder is given."""
+    faiss.omp_set_num_threads(1)
+    with tempfile.TemporaryDirectory() as place:
+        stored, embedded, handled = indexed(Path(place))
+        memory = held(Path(place))
+    with threadpool_limits(1):
+        listed, compared, probes, real = searched()
+        assigned, clustered = adapted()
+        costs = Costs(
+            stored=stored, held=memory, embedded=embedded, handled=handled, listed=listed, compared=compared,
+            assigned=assigned, clustered=clustered, probes=probes,
+        )  # fmt: skip
+        node = Node()
+        shards = {size: Plan(size, costs, node).shard for size in ARCHIVES}
+        queries = {size: simulated(shard, costs.probes_at(shard)) for size, shard in shards.items()}
+        again = simulated(max(SIZES), probes[max(SIZES)])
+    check = (
+        f"At {max(SIZES):,} chips a simulated query takes {again * 1e3:.3g} ms, and one of the engine {real * 1e3:.3g}."
+    )
+    page = planning_page(costs, node, queries, check, this_machine().sentence())
+    print("\n\n".join(part if isinstance(part, str) else part.markdown() for part in page.parts), "\n")  # type: ignore[union-attr]
+    if OUT is not None:
+        page.write("planning", OUT, OUT, "lookdown bench planning")
+    what = f"a simulated query of {max(SIZES):,} chips, slower or faster"
+    off = max(again / real, real / again)
+    report("Planning", [Row.of(what, "a real one", off, 1, unit="×", limit=2)])
+
+
+def opened(path: str) -> None:
+    """Print what memory a process takes that has opened a gallery."""
+    gallery = Gallery.open(path, engine="ivf")
+    gallery.prepare()
+    print(peak_memory())
+
+
+if __name__ == "__main__":
+    opened(sys.argv[2]) if sys.argv[1:2] == [OPENED] else main()
