@@ -170,7 +170,7 @@ def main() -> None:
         page.write("planning", OUT, OUT, "lookdown bench planning")
     what = f"a simulated query of {max(SIZES):,} chips, slower or faster"
     off = max(again / real, real / again)
-    report("Planning", [Row.of(what, "a real one", off, 1, unit="×", limit=2)])
+    report("Planning", [Row.of(what, "a real one", off, 1, unit="times", limit=2)])
 
 
 def opened(path: str) -> None:
