@@ -98,11 +98,18 @@ class Bucket(TablePlace):
 
     @contextmanager
     def writing(self, lock: Path) -> Iterator[None]:
-        """Hold the lease, and void what a writer that it was taken over from may still be about to write."""
-        with self._lease_held(lock) as taken_over:
-            if taken_over:
-                self._fence()
-            yield
+        """Hold the lease; what a writer before, killed or cut off, may still be about to write is void then."""
+        entered = False
+        try:
+            with self._lease.held(lock, self._fence):
+                entered = True
+                yield
+        except LookdownError:
+            raise
+        except Exception as error:
+            if entered:
+                raise
+            raise self.trouble("cannot be written", error) from error
 
     def check(self) -> None:
         """Refuse to write more once the lease may have lapsed."""
@@ -126,7 +133,7 @@ class Bucket(TablePlace):
         if isinstance(error, NoConditionsError) or "NotImplemented" in text:
             return StorageError(
                 f"the store of {self.at} does not decide conditional writes (If-None-Match, If-Match), so two writers "
-                "could not be kept apart; use a store that does, as S3 and current MinIO do, or a gallery on a disk"
+                "could not be kept apart; use a store that does, as S3 does, or a gallery on a disk"
             )
         if isinstance(error, UnreadableLeaseError):
             return StorageError(f"{self.at}/{FILE} is damaged; remove it if nobody is writing, and {_AGAIN}")
@@ -161,20 +168,6 @@ class Bucket(TablePlace):
             f"{self.at} holds a table of {rows:,} chips of another gallery; use a copy of that folder, or name another "
             "place"
         )
-
-    @contextmanager
-    def _lease_held(self, lock: Path) -> Iterator[bool]:
-        entered = False
-        try:
-            with self._lease.held(lock) as taken_over:
-                entered = True
-                yield taken_over
-        except LookdownError:
-            raise
-        except Exception as error:
-            if entered:
-                raise
-            raise self.trouble("cannot be written", error) from error
 
     def _fence(self) -> None:
         """Write a version that nothing begun before can be added to: Lance refuses what is older than a restoring.

@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -63,22 +63,30 @@ class Lease:
         self._changing = threading.Lock()
 
     @contextmanager
-    def held(self, lock: Path) -> Iterator[bool]:
-        """Hold it for a while; yields whether it was taken from a writer that had not given it back.
+    def held(self, lock: Path, void: Callable[[], None]) -> Iterator[None]:
+        """Hold it for a while.
 
         lock: a file that this process holds a lock of: whoever had the lease with the same file is no more.
+        void: what to do first if the writer before has not ended in good order, and a step of it may still be under
+            way. Until that is done the lease is not given back, so that it falls to the next one to do.
         """
-        taken_over = self._take(lock)
+        disorder = self._take(lock)
         done = threading.Event()
         renewing = threading.Thread(target=self._renew, args=(done,), name="lease", daemon=True)
         renewing.start()
+        ended: dict[str, Any] | None = None
         try:
-            yield taken_over
+            if disorder:
+                void()
+            ended = {"writer": None, "disorder": True}
+            yield
+            ended = {"writer": None}
         finally:
             done.set()
             renewing.join()
             with suppress(Exception):  # away: it lapses by itself
-                self._put({"writer": None}, self._tag)
+                if ended is not None:
+                    self._put(ended, self._tag)
             self._until = 0.0
 
     def check(self) -> None:
@@ -91,6 +99,7 @@ class Lease:
             )
 
     def _take(self, lock: Path) -> bool:
+        """Become the writer; return whether the one before ended otherwise than in good order."""
         mine = {
             "writer": f"process {os.getpid()} on {socket.gethostname()}",
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -107,7 +116,7 @@ class Lease:
             raise self._busy(there)
         if not self._put(mine, there.tag):
             raise self._busy(self._read())
-        return bool(there.writer)
+        return bool(there.writer or there.told.get("disorder"))
 
     def _is_dead(self, there: _Held, lock: str) -> bool:
         return there.told.get("lock") == lock or (self._clock() - there.changed).total_seconds() > self._seconds
