@@ -165,7 +165,7 @@ def test_a_store_that_nobody_answers_at_is_told_soon(
 ) -> None:
     vector_gallery(tmp_path / "g", 30, table=table)
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_ports(1)[0]}")
-    monkeypatch.setattr(bucket, "_FIRST", timedelta(seconds=1))
+    monkeypatch.setattr(bucket, "_AWAY_FOR", timedelta(seconds=1))
     told = refusal(lambda: Gallery.open(tmp_path / "g"))
     assert told.startswith(f"the store of {table} does not answer; check the network and AWS_ENDPOINT_URL")
     monkeypatch.setenv("AWS_ALLOW_HTTP", "false")

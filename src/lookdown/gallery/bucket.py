@@ -19,8 +19,8 @@ from lookdown.gallery.table_place import READS, TablePlace, first_line
 __all__ = ["LEASE", "Bucket", "table_address"]
 
 _ADDRESS = re.compile(r"(s3|gs)://([a-z0-9][a-z0-9._-]{1,61}[a-z0-9])((?:/[\w.!*'() +=,-]+)*)/*")
-_RETRIES, _RETRIED = 10, 60  # times, seconds: what a store may be away in the middle of work
-_FIRST = timedelta(seconds=10)  # until an address where nobody answers is given up
+_RETRIES = 1_000  # never reached: the time decides, since refused connections fail at once
+_AWAY_FOR = timedelta(seconds=10)  # a request is tried again; Lance does so six times over where it lists versions
 _AGAIN = "run the same again: what was added before is kept"
 _NO_ENTRY = re.compile(
     r"InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied|ExpiredToken|InvalidToken|Forbidden|Unauthorized|"
@@ -78,7 +78,7 @@ class Bucket(TablePlace):
     @property
     def storage_options(self) -> dict[str, str]:
         """What Lance must be told; with the credentials of the environment, so never shown or written down."""
-        retries = {"client_max_retries": str(_RETRIES), "client_retry_timeout": str(_RETRIED)}
+        retries = {"client_max_retries": str(_RETRIES), "client_retry_timeout": f"{_AWAY_FOR.total_seconds():.0f}"}
         return (aws_options() if self.at.startswith("s3:") else {}) | retries
 
     @property
@@ -203,7 +203,7 @@ class Bucket(TablePlace):
         client: dict[str, Any] = {"timeout": "10s", "connect_timeout": "5s"}
         if options.pop("allow_http", None):
             client["allow_http"] = True
-        retry: Any = {"max_retries": _RETRIES, "retry_timeout": _FIRST}
+        retry: Any = {"max_retries": _RETRIES, "retry_timeout": _AWAY_FOR}
         return from_url(self.at, config=options or None, client_options=client, retry_config=retry)  # type: ignore[call-overload]
 
     @cached_property
