@@ -21,6 +21,7 @@ __all__ = [
     "RecipeError",
     "SkippedImagesWarning",
     "SourceError",
+    "StorageError",
     "StoredEmbedderError",
     "StoredMetricError",
     "TrainingError",
@@ -120,6 +121,10 @@ class GalleryBusyError(GalleryError):
 
 class EngineError(GalleryError):
     """A server that a gallery is searched by is away, or refuses; the message names its address."""
+
+
+class StorageError(GalleryError):
+    """An object store that the table of a gallery is in is away, or refuses; the message names the address."""
 
 
 class UntrainedWarning(UserWarning):

@@ -100,3 +100,24 @@ def test_what_cannot_be_indexed_is_said_in_a_sentence(run: Path, tmp_path: Path)
     error = refused(run, world(), "-o", tmp_path / "other")
     assert isinstance(error, GalleryError)
     assert "thesis.tex" in str(error)
+
+
+@pytest.mark.slow
+def test_the_table_goes_into_a_bucket_and_nothing_more_need_be_said(run: Path, tmp_path: Path, table: str) -> None:
+    def typed(*words: object) -> str:
+        shown = CliRunner().invoke(app, [*map(str, words)], catch_exceptions=False)
+        assert shown.exit_code == 0
+        return shown.stdout
+
+    wanted = Manifest.read(world()).with_role("gallery")
+    assert f"{len(wanted):,} chips added" in typed("index", run, world(), "-o", tmp_path / "g", "--table", table)
+    typed("index", run, world(), "-o", tmp_path / "local")
+    assert "0 chips added" in typed("index", run, world(), "-o", tmp_path / "g")
+    assert f"{table}/records.lance" in typed("gallery", "stats", tmp_path / "g")
+    chip = wanted.paths[0]
+    there, here = (json.loads(typed("search", tmp_path / name, chip, "--json")) for name in ("g", "local"))
+    assert there["results"] == here["results"]
+    another = refused(run, world(), "-o", tmp_path / "g", "--table", f"{table}2")
+    assert str(another).startswith(f"{tmp_path / 'g'} has its table at {table}/records.lance, and it stays there")
+    assert "give it as s3://bucket/name" in str(refused(run, world(), "-o", tmp_path / "h", "--table", "ftp://a/b"))
+    assert not (tmp_path / "h").exists()

@@ -50,13 +50,13 @@ def rows_of(y: NDArray[np.int64], seed: int = 0) -> list[dict[str, Any]]:
 
 
 def vector_gallery(
-    path: Path, n: int = 300, d: int = 8, *, engine: EngineChoice = "auto", seed: int = 0
+    path: Path, n: int = 300, d: int = 8, *, engine: EngineChoice = "auto", seed: int = 0, table: str | None = None
 ) -> tuple[Gallery, Embeddings, list[dict[str, Any]]]:
     """Return a gallery without an embedder, under a ratio fitted to other chips of the same kinds."""
     X, y = kinds(n, d, seed=seed)
     other, classes = kinds(400, d, seed=seed)
     metric = GaussianLikelihoodRatio().fit(other, classes)
-    gallery = Gallery.create(path, metric=metric, dimension=d, engine=engine)
+    gallery = Gallery.create(path, metric=metric, dimension=d, engine=engine, table=table)
     rows = rows_of(y, seed)
     gallery.add_embeddings(rows, X)
     return gallery, X, rows

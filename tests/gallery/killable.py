@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -24,9 +24,9 @@ import lance  # noqa: F401  # otherwise imported when the first table is opened,
 import lancedb  # noqa: F401
 import numpy as np
 import torch
-from tests.gallery.galleries import kinds
+from tests.gallery.galleries import Embeddings, kinds
 
-from lookdown.gallery import Gallery, adding, read_ahead
+from lookdown.gallery import Gallery, adding, bucket, read_ahead
 from lookdown.gallery.where import Where
 from lookdown.networks import Embedder
 
@@ -197,6 +197,22 @@ def index(say: Say, gallery: str, images: str, embedder: str) -> None:
     say("opened")
     added = opened.add(images, progress=lambda done, known: say(done))
     say({"added": added.added})
+
+
+def add(say: Say, gallery: str, name: str, chips: int, lease: float) -> None:
+    """Add chips in steps of a few, to a table in a bucket, and say the last id of each step once it is in."""
+    adding._TOGETHER, bucket.LEASE = STEP, lease
+    opened = Gallery.open(gallery)
+    append = opened._records.append
+
+    def told(rows: Sequence[Mapping[str, Any]], embeddings: Embeddings, *, first_key: int) -> None:
+        append(rows, embeddings, first_key=first_key)
+        say(rows[-1]["id"])
+
+    opened._records.append = told  # type: ignore[method-assign]
+    say("opened")
+    rows = [{"id": f"{name} {place}"} for place in range(chips)]
+    say({"added": opened.add_embeddings(rows, kinds(chips, opened.snapshot.dimension)[0]).added})
 
 
 def make(say: Say, gallery: str, embedder: str, last: int) -> None:

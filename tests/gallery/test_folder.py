@@ -11,16 +11,17 @@ import pytest
 
 from lookdown.errors import GalleryBusyError, GalleryError
 from lookdown.gallery.folder import GalleryFolder
+from lookdown.gallery.table_place import TablePlace
 
 
 def finished(path: Path) -> GalleryFolder:
-    folder = GalleryFolder(path, 8, "abc")
+    folder = GalleryFolder(path, 8, "abc", TablePlace(path))
     folder.write()
     return folder
 
 
 def test_a_gallery_reads_back_what_it_is(tmp_path: Path) -> None:
-    assert GalleryFolder.open(finished(tmp_path).path) == GalleryFolder(tmp_path, 8, "abc")
+    assert GalleryFolder.open(finished(tmp_path).path) == GalleryFolder(tmp_path, 8, "abc", TablePlace(tmp_path))
 
 
 def test_what_is_no_gallery_is_refused_with_the_next_step(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ def test_an_empty_gallery_counts_nothing(tmp_path: Path) -> None:
         dimension=5,
         embedder=None,
         metric="1-cosine",
+        table=str(tmp_path / "g" / "records.lance"),
         bytes_on_disk=found.bytes_on_disk,
     )
 
@@ -81,6 +82,6 @@ def test_it_counts_the_moment_that_it_is_given(tmp_path: Path) -> None:
     gallery, _, rows = vector_gallery(tmp_path / "g", 20)
     before = gallery.snapshot
     gallery.add_embeddings([rows[0] | {"id": "one more"}], np.ones((1, 8)))
-    assert count(before, tmp_path / "g", embedder="abc", metric="m").chips == 20
-    told = count(gallery.snapshot, tmp_path / "g", embedder="abc", metric="m")
+    assert count(before, tmp_path / "g", embedder="abc", metric="m", table="t").chips == 20
+    told = count(gallery.snapshot, tmp_path / "g", embedder="abc", metric="m", table="t")
     assert (told.chips, told.embedder, told.metric) == (21, "abc", "m")

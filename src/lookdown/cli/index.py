@@ -43,6 +43,9 @@ def index(
     sensor: Annotated[str | None, typer.Option(help="what took the images")] = None,
     engine: Engine = "auto",
     uri: Uri = None,
+    table: Annotated[
+        str | None, typer.Option(help="of a new gallery: keep its table in a bucket, s3://bucket/name; the rest in -o")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Put an archive of images into a gallery.
@@ -74,11 +77,13 @@ def index(
     with Progress("fitting a projection" if embedder else "opening") as progress:
         if run is not None:
             parts_of(images, cutting)  # what does not exist is refused before there is a gallery
-            gallery = gallery_of_run(out, run)
+            gallery = gallery_of_run(out, run, table=table)
         elif embedder is not None:
-            gallery = gallery_of_pretrained(out, embedder, images, cutting, dimension=dimension, progress=progress)
+            gallery = gallery_of_pretrained(
+                out, embedder, images, cutting, dimension=dimension, progress=progress, table=table
+            )
         elif (out / "gallery.json").exists():
-            gallery = Gallery.open(out)
+            gallery = Gallery.open(out, table=table)
         else:
             raise InputError(
                 f"{given[0]} is no run, so say how to embed: `lookdown index RUN IMAGES... -o {out}`, or without "

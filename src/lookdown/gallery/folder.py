@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from lookdown.errors import GalleryBusyError, GalleryError
+from lookdown.errors import GalleryBusyError, GalleryError, InputError
+from lookdown.gallery.bucket import Bucket, table_address
+from lookdown.gallery.table_place import TablePlace
 from lookdown.gallery.whole_file import write_whole
 from lookdown.networks.exports import FOLDER as EXPORTED
 
@@ -37,6 +40,7 @@ class GalleryFolder:
     path: Path
     dimension: int
     fingerprint: str | None  # of the embedder; None where the vectors come from elsewhere
+    place: TablePlace  # of the table
 
     @classmethod
     def open(cls, path: Path) -> GalleryFolder:
@@ -61,8 +65,10 @@ class GalleryFolder:
                 f"reads version {VERSION}: use that lookdown, or index the images anew"
             )
         try:
-            return cls(path, int(told["dimension"]), told["embedder"])
-        except (KeyError, TypeError, ValueError) as error:
+            table = told.get("table")
+            place = TablePlace(path) if table is None else Bucket(path, table["address"], table["identity"])
+            return cls(path, int(told["dimension"]), told["embedder"], place)
+        except (InputError, KeyError, TypeError, ValueError) as error:
             raise GalleryError(f"{file} is damaged ({error!s}); restore it from a copy, or index anew") from error
 
     def write(self) -> None:
@@ -74,12 +80,15 @@ class GalleryFolder:
             "dimension": self.dimension,
             "embedder": self.fingerprint,
         }
+        if self.place.address is not None:
+            told["table"] = {"address": self.place.address, "identity": self.place.identity}
         write_whole(self.path / MARKER, json.dumps(told, indent=2) + "\n")
 
     @classmethod
-    def begin(cls, path: Path, dimension: int, fingerprint: str | None) -> GalleryFolder:
-        """Make a folder for a gallery; it becomes one by `write`."""
-        folder = cls(path, dimension, fingerprint)
+    def begin(cls, path: Path, dimension: int, fingerprint: str | None, table: str | None = None) -> GalleryFolder:
+        """Make a folder for a gallery, with its table at an address if one is given; it becomes one by `write`."""
+        place = TablePlace(path) if table is None else Bucket(path, table_address(table), uuid.uuid4().hex)
+        folder = cls(path, dimension, fingerprint, place)
         try:
             folder.refuse_finished()
             cls.refuse_foreign(path)
@@ -93,6 +102,14 @@ class GalleryFolder:
         if (self.path / MARKER).exists():
             raise GalleryError(f"{self.path} is a gallery already; open it to add to it, or name another folder")
 
+    def refuse_other_table(self, table: str) -> None:
+        """Refuse to open a gallery as if its table were elsewhere."""
+        if table_address(table) != self.place.address:
+            raise GalleryError(
+                f"{self.path} has its table at {self.place.uri}, and it stays there; leave the address out, or name "
+                "another folder for a new gallery"
+            )
+
     @staticmethod
     def refuse_foreign(path: Path) -> None:
         """Refuse to make a gallery where something else lies; what an unfinished one left is in nobody's way."""
@@ -105,7 +122,8 @@ class GalleryFolder:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Be the one writer for a while; the system lets go of the lock of a process that dies."""
-        lock = FileLock(self.path / "writer.lock")
+        file = self.path / "writer.lock"
+        lock = FileLock(file)
         try:
             lock.acquire(timeout=0)
         except Timeout as error:
@@ -118,7 +136,8 @@ class GalleryFolder:
             with suppress(OSError):
                 (self.path / "writer.txt").write_text(f"process {os.getpid()}\n")
             self._clear()
-            yield
+            with self.place.writing(file):
+                yield
         finally:
             lock.release()
 

@@ -50,10 +50,12 @@ class Gallery:
     or change of its own; other processes may go on writing to the folder meanwhile.
     """
 
-    def __init__(self, path: str | Path, *, engine: EngineChoice = "auto") -> None:
+    def __init__(self, path: str | Path, *, engine: EngineChoice = "auto", table: str | None = None) -> None:
         self.path = Path(path)
         self._folder = GalleryFolder.open(self.path)
-        self._records = Records.open(self.path)
+        if table is not None:
+            self._folder.refuse_other_table(table)
+        self._records = Records.open(self._folder.place)
         self._shelf = MetricShelf(self.path / "metrics")
         self._views = Views(self.path, self._records, self._shelf, engine)
 
@@ -67,10 +69,13 @@ class Gallery:
         dimension: int | None = None,
         about: str = "given when the gallery was made",
         engine: EngineChoice = "auto",
+        table: str | None = None,
     ) -> Gallery:
         """Make a gallery without chips, for an embedder and a metric; without one it is the cosine.
 
         Without an embedder the gallery holds vectors of `dimension` numbers that you embed yourself.
+
+        table: where rows, thumbnails and embeddings are kept instead of in the folder: s3://bucket/name.
         """
         path = Path(path)
         width = embedder.settings.dimension if embedder is not None else dimension
@@ -79,10 +84,10 @@ class Gallery:
         chosen = metric or Cosine().fit(np.ones((1, width)))
         if chosen.n_features_in_ != width:
             raise InputError(f"the metric takes {chosen.n_features_in_} numbers, the embedder gives {width}")
-        folder = GalleryFolder.begin(path, width, None if embedder is None else embedder.fingerprint)
+        folder = GalleryFolder.begin(path, width, None if embedder is None else embedder.fingerprint, table)
         with folder.writing():
             folder.refuse_finished()  # by another process, meanwhile
-            Records.create(path, width)
+            Records.create(folder.place, width)
             if isinstance(embedder, ExportedEmbedder):
                 embedder.save(path / EXPORTED / embedder.about.name, overwrite=True)
             elif embedder is not None:
@@ -94,13 +99,14 @@ class Gallery:
         return cls(path, engine=engine)
 
     @classmethod
-    def open(cls, path: str | Path, *, engine: EngineChoice = "auto") -> Gallery:
+    def open(cls, path: str | Path, *, engine: EngineChoice = "auto", table: str | None = None) -> Gallery:
         """Open a gallery, to search it or to change it.
 
         engine: what searches it: `auto`, `exact` or `ivf` in this process, a `MilvusServer`, or `milvus` for the one
             that the environment names (LOOKDOWN_MILVUS_URI and _TOKEN).
+        table: where you take its table to be, s3://bucket/name; the folder knows, and another one is refused.
         """
-        return cls(path, engine=engine)
+        return cls(path, engine=engine, table=table)
 
     def __len__(self) -> int:
         return len(self.snapshot)
@@ -377,7 +383,8 @@ class Gallery:
 
     def stats(self) -> Stats:
         """Return what the gallery holds."""
-        return count(self.snapshot, self.path, embedder=self._folder.fingerprint, metric=self.metric)
+        embedder, table = self._folder.fingerprint, self._records.uri
+        return count(self.snapshot, self.path, embedder=embedder, metric=self.metric, table=table)
 
     def _estimate(self, kind: Literal["adapted", "taught"], **options: Any) -> Learnt:
         with self._folder.writing():

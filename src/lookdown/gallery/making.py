@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lookdown.chips.manifest import Manifest
 from lookdown.chips.reading import letterbox
 from lookdown.errors import GalleryError, ImageError, InputError, OutputError
+from lookdown.gallery.bucket import Bucket, table_address
 from lookdown.gallery.examples import fitting
 from lookdown.gallery.folder import GalleryFolder
 from lookdown.gallery.gallery import Gallery, Progress
@@ -30,18 +31,18 @@ def is_run(path: Path) -> bool:
     return (path / "run.json").is_file()
 
 
-def gallery_of_run(path: Path, run: Path) -> Gallery:
+def gallery_of_run(path: Path, run: Path, *, table: str | None = None) -> Gallery:
     """Open the gallery at `path`, or make it with the network, in its fastest form, and the metric of a finished run.
 
-    Exports that the run has got meanwhile are taken over.
+    Exports that the run has got meanwhile are taken over. A table at an address is one that the gallery has there.
     """
     if not is_run(run):
         raise OutputError(f"{run} is no run of `lookdown train`; name the folder of a run")
     if not (run / "metric" / "metric.json").is_file():  # written last
         raise GalleryError(f"{run} is not finished; go on with `lookdown train --resume {run}`")
     if not (path / "gallery.json").exists():
-        Gallery.create(path, fastest(run), load_metric(run / "metric"), about=f"trained in {run.name}")
-    gallery = Gallery.open(path)
+        Gallery.create(path, fastest(run), load_metric(run / "metric"), about=f"trained in {run.name}", table=table)
+    gallery = Gallery.open(path, table=table)
     known = {fingerprint_at(run), *(about.fingerprint for about in list_exports(run).values())}
     if gallery.stats().embedder not in known:
         raise GalleryError(
@@ -61,13 +62,14 @@ def gallery_of_pretrained(
     *,
     dimension: int = 64,
     progress: Progress | None = None,
+    table: str | None = None,
 ) -> Gallery:
     """Open the gallery at `path`, or make it with a pretrained trunk and a projection fitted to some of the images."""
     from lookdown.networks.backbones import architecture, resolve_name  # torch: a run may have an export without it
     from lookdown.networks.embedder import Embedder
 
     if (path / "gallery.json").exists():
-        gallery = Gallery.open(path)
+        gallery = Gallery.open(path, table=table)
         made_with = gallery.embedder.settings.backbone if gallery.embedder else None
         if made_with is None or architecture(made_with) != architecture(resolve_name(backbone)):
             raise GalleryError(
@@ -76,11 +78,13 @@ def gallery_of_pretrained(
             )
         return gallery
     GalleryFolder.refuse_foreign(path)  # before the work
+    if table is not None:
+        Bucket(path, table_address(table), "").reach()
     sample = _sampled(parts_of(images, cutting), size=112)
     if len(sample) < 3:
         raise InputError(f"{len(sample)} images that can be read are too few to begin with; give at least three")
     embedder = Embedder.pretrained(backbone, sample, dimension=min(dimension, len(sample) - 1), progress=progress)
-    return Gallery.create(path, embedder, about=f"the cosine, on {backbone} as it came")
+    return Gallery.create(path, embedder, about=f"the cosine, on {backbone} as it came", table=table)
 
 
 def _sampled(parts: Iterable[Part], size: int) -> NDArray[np.uint8]:

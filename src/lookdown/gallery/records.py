@@ -7,7 +7,6 @@ number that we gave them, so no text of a user ever stands in an expression.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -25,6 +24,7 @@ from lookdown.errors import GalleryError, LookdownError
 from lookdown.gallery.columns import Codes, Columns, Rows
 from lookdown.gallery.instants import parse_times
 from lookdown.gallery.region import shapes
+from lookdown.gallery.table_place import NAME, TablePlace
 
 __all__ = ["Mark", "Records", "Snapshot", "schema"]
 
@@ -33,16 +33,13 @@ for _name in ("LANCE_LOG", "LANCEDB_LOG"):  # read at the imports, below: they w
 
 Embeddings = NDArray[np.float32]
 
-NAME = "records"
 BOUNDS = ("west", "south", "east", "north")
 _AT_ONCE = 65_536  # rows streamed
 _GONE_AT_ONCE = 10_000  # keys in one deletion
 _FEW = 4  # ids that are found faster by looking through all than by a table made of all
 _RAISED = (OSError, RuntimeError, ValueError, pa.ArrowException)
 _PANICS = ("PanicException", "RustPanic")  # of damaged files; they cannot be imported, and the first is no Exception
-_NOISE = re.compile(r"(lance error|External error|LanceError\(\w+\)|Generic \w+ error): |, /\S+\.rs:\d+:\d+")
-_AGAIN = "free the disk or check the folder, and run the same again: what was added before is kept"
-_RESTORE = "check the folder; restore it from a copy, or index anew"
+_WHOSE = b"lookdown.gallery"  # what a table in a bucket bears, so that a gallery knows its own
 _KEPT = timedelta(days=1)  # what readers opened before may still read
 
 
@@ -82,34 +79,49 @@ class Records:
     What only reads goes by way of Lance, which LanceDB is built on: LanceDB takes a second to import.
     """
 
-    def __init__(self, folder: Path, dataset: Any) -> None:
-        self.folder = folder
+    def __init__(self, place: TablePlace, dataset: Any) -> None:
+        self._place = place
         self._dataset = dataset
 
     @classmethod
-    def create(cls, folder: Path, dimension: int) -> Records:
+    def create(cls, at: Path | TablePlace, dimension: int) -> Records:
         """Make the table, without rows; one without rows that an unfinished gallery left is replaced."""
-        with _told(folder, "cannot be made"):
-            database = _database(folder)
-            begun = any((folder / f"{NAME}.lance" / "_versions").glob("*.manifest"))  # else it was killed before
-            if begun and (rows := database.open_table(NAME).count_rows()):
-                raise GalleryError(
-                    f"{folder} holds a table of {rows:,} chips without its gallery.json; restore that file from a "
-                    "copy, or name another folder"
-                )
-            database.create_table(NAME, schema=schema(dimension), mode="overwrite")
-            return cls(folder, _latest(folder))
+        place = _place(at)
+        with _told(place, "cannot be made"):
+            database = _database(place)
+            if place.begun() and (rows := database.open_table(NAME).count_rows()):
+                raise place.occupied(rows)
+            place.check()
+            whose = {_WHOSE: place.identity.encode()} if place.identity else None
+            database.create_table(NAME, schema=schema(dimension).with_metadata(whose), mode="overwrite")
+            return cls(place, _latest(place))
 
     @classmethod
-    def open(cls, folder: Path) -> Records:
-        """Open the table of a gallery."""
-        with _told(folder, "cannot be opened"):
-            return cls(folder, _latest(folder))
+    def open(cls, at: Path | TablePlace) -> Records:
+        """Open the table of a gallery: in a folder, or at its place."""
+        place = _place(at)
+        place.reach()
+        with _told(place, "cannot be opened"):
+            return cls(place, _latest(place))
+
+    @property
+    def uri(self) -> str:
+        """The address of the Lance table."""
+        return self._place.uri
+
+    @property
+    def storage_options(self) -> dict[str, str]:
+        """What Lance must be told to get there; it may hold credentials, so hand it on and write it nowhere."""
+        return self._place.storage_options
+
+    def check_writer(self) -> None:
+        """Refuse to write more if another may have become the writer; for who writes past these methods."""
+        self._place.check()
 
     @property
     def version(self) -> int:
         """The latest version, whoever wrote it."""
-        with _told(self.folder, "cannot be read"):
+        with _told(self._place, "cannot be read"):
             return int(self._dataset.latest_version)
 
     def append(self, rows: Sequence[Mapping[str, Any]], embeddings: Embeddings, *, first_key: int) -> None:
@@ -120,7 +132,7 @@ class Records:
         columns |= dict(zip(BOUNDS, _bounds(columns["footprint"]), strict=True))
         columns["embedding"] = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.ravel()), dimension)
         arrays = [_array(columns[field.name], field.type) for field in schema(dimension)]
-        with _told(self.folder, "cannot be written"):
+        with _told(self._place, "cannot be written"):
             self._table.add(pa.table(arrays, schema=schema(dimension)))
 
     def mark(
@@ -134,18 +146,18 @@ class Records:
             "background": pa.array(background, pa.bool_()),
             "marked": pa.array(told, pa.bool_()),
         })  # fmt: skip
-        with _told(self.folder, "cannot be written"):
+        with _told(self._place, "cannot be written"):
             self._table.merge_insert("id").when_matched_update_all().execute(marks)
 
     def move(self, sources: Mapping[str, str]) -> None:
         """Say where the files of chips are now, by the ids of the chips."""
         places = pa.table({"id": pa.array(sources, pa.string()), "source": pa.array(sources.values(), pa.string())})
-        with _told(self.folder, "cannot be written"):
+        with _told(self._place, "cannot be written"):
             self._table.merge_insert("id").when_matched_update_all().execute(places)
 
     def remove(self, keys: NDArray[np.int64]) -> None:
         """Take rows out, by their numbers."""
-        with _told(self.folder, "cannot be written"):
+        with _told(self._place, "cannot be written"):
             for begin in range(0, len(keys), _GONE_AT_ONCE):
                 listed = ", ".join(str(int(key)) for key in keys[begin : begin + _GONE_AT_ONCE])
                 self._table.delete(f"key IN ({listed})")
@@ -155,33 +167,37 @@ class Records:
 
         The one writer does so, or it would take what another is about to add for such a rest.
         """
-        with _told(self.folder, "cannot be tidied"):
-            self._table.optimize(cleanup_older_than=_KEPT, delete_unverified=True)
+        with _told(self._place, "cannot be tidied"):
+            self._table.optimize(cleanup_older_than=_KEPT, delete_unverified=self._place.is_alone)
 
     def snapshot(self) -> Snapshot:
         """Return the table as it is now; it stays so while others write."""
-        with _told(self.folder, "cannot be read"):
-            return Snapshot(self.folder, _latest(self.folder))
+        with _told(self._place, "cannot be read"):
+            return Snapshot(self._place, _latest(self._place))
 
     @cached_property
     def _opened(self) -> Any:
-        return _database(self.folder).open_table(NAME)
+        return _database(self._place).open_table(NAME)
 
     @property
     def _table(self) -> Any:
-        """The table as LanceDB writes to it, with what others have written meanwhile."""
+        """The table as LanceDB writes to it, with what others have written meanwhile.
+
+        Who is the writer is asked after that: what another writes from then on, as it takes over, voids our step.
+        """
         self._opened.checkout_latest()
+        self._place.check()
         return self._opened
 
 
 class Snapshot:
     """One version of the table: ids and what filters look at in memory, the rest read when it is asked for."""
 
-    def __init__(self, folder: Path, dataset: Any) -> None:
-        self.folder = folder
-        self._dataset = dataset
+    def __init__(self, place: TablePlace, dataset: Any) -> None:
+        self.folder = place.folder
+        self._place, self._dataset = place, dataset
         self.version = int(dataset.version)
-        with _told(folder, "cannot be read"):
+        with _told(place, "cannot be read"):
             table = dataset.to_table(
                 columns=["key", "id", "label", "scene", "sensor", "time", "background", "marked", *BOUNDS]
             )
@@ -228,7 +244,7 @@ class Snapshot:
 
     def texts(self, column: str) -> list[str | None]:
         """Return a column of text."""
-        with _told(self.folder, "cannot be read"):
+        with _told(self._place, "cannot be read"):
             return list(self._dataset.to_table(columns=[column])[column].to_pylist())
 
     def embeddings(self, rows: Rows | None = None) -> Embeddings:
@@ -244,26 +260,36 @@ class Snapshot:
 
     def batches(self) -> Iterator[Embeddings]:
         """Yield all raw embeddings, some at a time."""
-        with _told(self.folder, "cannot be read"):
+        with _told(self._place, "cannot be read"):
             for batch in self._dataset.scanner(columns=["embedding"], batch_size=_AT_ONCE).to_batches():
                 yield _matrix(batch["embedding"], self.dimension)
 
     def _take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
-        with _told(self.folder, "cannot be read"):
+        with _told(self._place, "cannot be read"):
             return self._dataset.take(np.asarray(rows, np.int64), columns=list(columns))
 
 
-def _latest(folder: Path) -> Any:
-    """Open the table at its latest version, whoever wrote it."""
+def _place(at: Path | TablePlace) -> TablePlace:
+    return at if isinstance(at, TablePlace) else TablePlace(at)
+
+
+def _latest(place: TablePlace) -> Any:
+    """Open the table at its latest version, whoever wrote it; not one that another gallery has put there."""
     import lance
 
-    return lance.dataset(folder / f"{NAME}.lance")
+    dataset = lance.dataset(place.uri, storage_options=place.storage_options or None)
+    if place.identity and (dataset.schema.metadata or {}).get(_WHOSE) != place.identity.encode():
+        raise GalleryError(
+            f"the table at {place.address} is that of another gallery than {place.folder}; use a copy of that folder, "
+            "or index anew into another place"
+        )
+    return dataset
 
 
-def _database(folder: Path) -> Any:
+def _database(place: TablePlace) -> Any:
     import lancedb
 
-    return lancedb.connect(folder)
+    return lancedb.connect(place.root, storage_options=place.storage_options or None)
 
 
 def _text(name: str) -> str | None:
@@ -301,14 +327,12 @@ def _array(values: Any, kind: pa.DataType) -> pa.Array:
 
 
 @contextmanager
-def _told(folder: Path, what: str) -> Iterator[None]:
-    """Turn what Lance raises, of a dozen kinds, panics among them, and with lines of its source, into a sentence."""
+def _told(place: TablePlace, what: str) -> Iterator[None]:
+    """Turn what Lance raises, of a dozen kinds, panics among them, into a sentence."""
     try:
         yield
     except BaseException as error:
         known = isinstance(error, _RAISED) or type(error).__name__ in _PANICS
         if isinstance(error, LookdownError) or not known:
             raise
-        first = _NOISE.sub("", (str(error).strip() or type(error).__name__).splitlines()[0])
-        after = _RESTORE if what in ("cannot be opened", "cannot be read") else _AGAIN
-        raise GalleryError(f"the table of {folder} {what}: {first}; {after}") from error
+        raise place.trouble(what, error) from error

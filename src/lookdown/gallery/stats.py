@@ -31,10 +31,11 @@ class Stats:
     dimension: int
     embedder: str | None  # its fingerprint
     metric: str
-    bytes_on_disk: int
+    table: str  # where it is: a path, or s3://bucket/name
+    bytes_on_disk: int  # of the folder; a table in a bucket is not among them
 
 
-def count(snapshot: Snapshot, folder: Path, *, embedder: str | None, metric: str) -> Stats:
+def count(snapshot: Snapshot, folder: Path, *, embedder: str | None, metric: str, table: str) -> Stats:
     """Count what the table holds, and the bytes of the folder."""
     columns = snapshot.columns
     times = columns.times[~np.isnat(columns.times)]
@@ -52,6 +53,7 @@ def count(snapshot: Snapshot, folder: Path, *, embedder: str | None, metric: str
         dimension=snapshot.dimension,
         embedder=embedder,
         metric=metric,
+        table=table,
         bytes_on_disk=_bytes(folder),
     )
 

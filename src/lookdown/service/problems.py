@@ -23,6 +23,7 @@ from lookdown.errors import (
     InputError,
     LookdownError,
     NotCalibratedError,
+    StorageError,
     UnsupportedOperationError,
 )
 
@@ -39,6 +40,7 @@ _STATUSES: Mapping[type[LookdownError], tuple[int, str]] = {
     GalleryBusyError: (409, "busy"),
     NotCalibratedError: (409, "not-calibrated"),
     EngineError: (503, "engine"),
+    StorageError: (503, "storage"),
     GalleryError: (409, "gallery"),
     ImageError: (422, "image"),
     InputError: (422, "input"),
