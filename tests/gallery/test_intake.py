@@ -22,6 +22,7 @@ from tests.chips.layouts import save_image
 from lookdown.chips.imagery import open_scene
 from lookdown.chips.manifest import Manifest
 from lookdown.errors import ImageError, InputError, LookdownError, ManifestError, SourceError
+from lookdown.gallery import intake
 from lookdown.gallery.intake import Cutting, Part, parts_of
 
 UTM = {"crs": "EPSG:32631", "transform": Affine(10, 0, 500_000, 0, -10, 5_000_000)}
@@ -390,6 +391,63 @@ def test_what_cannot_be_read_is_told_by_its_file_and_the_rest_is_read(tmp_path: 
     assert [isinstance(pixels, ImageError) for pixels in found] == [False, True, True, False]
     assert re.search(r"a/2\.png: not an image of a known kind", str(found[1]))
     assert re.search(r"a/3\.tif is not a GeoTIFF, or is truncated", str(found[2]))
+
+
+def jpeg(path: Path, size: tuple[int, int], **options: Any) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    Image.new(options.pop("mode", "RGB"), size, 90).save(path, options.pop("format", "JPEG"), **options)
+    return path
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"mode": "L"},
+        {"mode": "CMYK"},
+        {"progressive": True},
+        {"comment": b"c" * 9000},  # the size is behind the first bytes
+        {"format": "PNG"},  # by a wrong name
+        {"keep_rgb": True},
+    ],
+)
+@pytest.mark.parametrize("size", [(1, 1), (40, 512), (513, 7), (600, 400)])
+def test_the_size_of_a_jpeg_is_that_which_pillow_tells(
+    tmp_path: Path, options: dict[str, Any], size: tuple[int, int]
+) -> None:
+    path = jpeg(tmp_path / "a.jpg", size, **options)
+    assert intake._size(path) == size
+    with Image.open(path) as image:
+        assert image.size == size
+
+
+def test_jpegs_without_a_size_and_beyond_the_limit_are_told_when_they_are_read(tmp_path: Path) -> None:
+    content = jpeg(tmp_path / "a" / "1.jpg", (600, 400)).read_bytes()
+    frame = content.index(b"\xff\xc0") + 5
+    (tmp_path / "a" / "2.jpg").write_bytes(content[:frame] + b"\xfd\xe8\xfd\xe8" + content[frame + 4 :])
+    (tmp_path / "a" / "3.jpg").write_bytes(content[:frame])
+    (tmp_path / "a" / "4.jpg").write_bytes(b"")
+    (part,) = parts_of([tmp_path / "a"], Cutting(scene_side=600))
+    whole, *told = [str(found) if isinstance(found, ImageError) else found.shape for _, found in part.pixels(range(4))]
+    assert whole == (400, 600, 3)
+    assert [re.sub(r".*/a/|;.*| \(.*", "", str(reason)) for reason in told] == [
+        "2.jpg: more than 300 megapixels, too large for a chip",
+        "3.jpg: cannot be read",
+        "4.jpg: the file is empty",
+    ]
+
+
+def test_a_small_jpeg_is_the_same_chip_however_it_is_decoded(tmp_path: Path) -> None:
+    pixels = Image.fromarray(noise(50, 37, 3))
+    (tmp_path / "a").mkdir()
+    for number, mode in enumerate(["RGB", "L", "CMYK"]):
+        pixels.convert(mode).save(tmp_path / "a" / f"{number}.jpg", quality=60)
+    pixels.save(tmp_path / "a" / "3.jpg", quality=60, progressive=True)
+    (part,) = parts_of([tmp_path / "a"], Cutting())
+    for place, found in part.pixels(range(4)):
+        with Image.open(part.rows[place]["source"]) as image:
+            np.testing.assert_array_equal(found, np.array(image.convert("RGB")), strict=True)
+    assert ["thumbnail" in row for row in part.rows] == [True, True, False, False]
 
 
 @pytest.mark.parametrize("suffix", ["jpg", "tif"])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from lookdown.chips.imagery import TIFF, open_scene
+from lookdown.chips.jpegs import decode_small
 from lookdown.chips.photographs import FORMATS, MAX_PIXELS, open_photograph, refuse_remote
 from lookdown.errors import ImageError, InputError
 
@@ -105,6 +106,8 @@ def _mean_colour(chip: Chip) -> NDArray[np.float64]:
 def _read_image(path: Path, side: int | None, content: bytes | None) -> Chip:
     if path.suffix.lower() in TIFF:
         return _read_scene(path)
+    if content is not None and (pixels := decode_small(content, 2 * _SHOWN)) is not None:  # at no part of its size
+        return pixels
     with open_photograph(path if content is None else io.BytesIO(content)) as image:
         if min(image.size) < 1:
             raise ImageError(f"{path}: the image has no pixels; remove it from the list")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lookdown.chips.imagery import SUFFIXES, TIFF, SceneReader, open_scene
+from lookdown.chips.jpegs import size_of
 from lookdown.chips.manifest import Manifest, polygon_wkt
 from lookdown.chips.photographs import open_photograph
 from lookdown.chips.reading import Chip, read_chip
@@ -25,6 +26,7 @@ Row = dict[str, Any]  # columns of the table, without the embedding; with a thum
 _JPEG = frozenset({".jpeg", ".jpg"})
 _SUFFIXES = tuple(SUFFIXES)
 _TOGETHER = 512  # whole images in a part
+_HEAD = 4_096  # bytes of a JPEG that tell its size, unless a camera has noted more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +232,8 @@ def _size(path: Path) -> tuple[int, int]:
     if path.suffix.lower() in TIFF:
         with open_scene(path) as scene:
             return scene.width, scene.height
+    if path.suffix.lower() in _JPEG and (head := _first_bytes(path, _HEAD)) and (size := size_of(head)):
+        return size
     try:
         with open_photograph(path) as image:
             return image.size
@@ -241,12 +245,16 @@ def _small_jpeg(path: Path) -> bytes | None:
     """Return the bytes of a JPEG that may be its own picture."""
     if path.suffix.lower() not in _JPEG:
         return None
+    content = _first_bytes(path, LARGEST + 1)
+    return content if 0 < len(content) <= LARGEST else None
+
+
+def _first_bytes(path: Path, count: int) -> bytes:
     try:
         with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
+            return file.read(count)
     except OSError:
-        return None  # reading it says what is wrong with it
-    return content if 0 < len(content) <= LARGEST else None
+        return b""  # reading it says what is wrong with it
 
 
 def _whole(file: _File, cutting: Cutting) -> Row:
