@@ -28,6 +28,7 @@ __all__ = [
     "UnsupportedOperationError",
     "UntrainedWarning",
     "WeightsError",
+    "WorkersError",
 ]
 
 
@@ -120,6 +121,10 @@ class GalleryBusyError(GalleryError):
 
 class EngineError(GalleryError):
     """A server that a gallery is searched by is away, or refuses; the message names its address."""
+
+
+class WorkersError(GalleryError):
+    """Machines that work for a gallery are away, or do not see what they should; the message names them."""
 
 
 class UntrainedWarning(UserWarning):

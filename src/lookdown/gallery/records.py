@@ -26,7 +26,7 @@ from lookdown.gallery.columns import Codes, Columns, Rows
 from lookdown.gallery.instants import parse_times
 from lookdown.gallery.region import shapes
 
-__all__ = ["Mark", "Records", "Snapshot", "schema"]
+__all__ = ["Mark", "Records", "Snapshot", "as_table", "schema"]
 
 for _name in ("LANCE_LOG", "LANCEDB_LOG"):  # read at the imports, below: they warn of every table that is made
     os.environ.setdefault(_name, "error")
@@ -68,6 +68,17 @@ def schema(dimension: int) -> pa.Schema:
     ])  # fmt: skip
 
 
+def as_table(rows: Sequence[Mapping[str, Any]], embeddings: Embeddings, *, first_key: int) -> pa.Table:
+    """Return chips as the table takes them, numbered from `first_key` on."""
+    dimension = embeddings.shape[1]
+    columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in schema(dimension).names}
+    columns |= {"key": np.arange(first_key, first_key + len(rows)), "marked": [False] * len(rows)}
+    columns |= dict(zip(BOUNDS, _bounds(columns["footprint"]), strict=True))
+    columns["embedding"] = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.ravel()), dimension)
+    arrays = [_array(columns[field.name], field.type) for field in schema(dimension)]
+    return pa.table(arrays, schema=schema(dimension))
+
+
 class Mark(NamedTuple):
     """What is known of a chip."""
 
@@ -107,6 +118,16 @@ class Records:
             return cls(folder, _latest(folder))
 
     @property
+    def uri(self) -> str:
+        """Where the table is, for those who write to it from elsewhere."""
+        return str(self.folder.resolve() / f"{NAME}.lance")
+
+    @property
+    def storage_options(self) -> dict[str, str]:
+        """How to get there, where it is no folder."""
+        return {}
+
+    @property
     def version(self) -> int:
         """The latest version, whoever wrote it."""
         with _told(self.folder, "cannot be read"):
@@ -114,14 +135,20 @@ class Records:
 
     def append(self, rows: Sequence[Mapping[str, Any]], embeddings: Embeddings, *, first_key: int) -> None:
         """Add rows in one step: all of them are there when this returns, and before that none."""
-        dimension = embeddings.shape[1]
-        columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in schema(dimension).names}
-        columns |= {"key": np.arange(first_key, first_key + len(rows)), "marked": [False] * len(rows)}
-        columns |= dict(zip(BOUNDS, _bounds(columns["footprint"]), strict=True))
-        columns["embedding"] = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.ravel()), dimension)
-        arrays = [_array(columns[field.name], field.type) for field in schema(dimension)]
         with _told(self.folder, "cannot be written"):
-            self._table.add(pa.table(arrays, schema=schema(dimension)))
+            self._table.add(as_table(rows, embeddings, first_key=first_key))
+
+    def commit(self, fragments: Sequence[Any]) -> None:
+        """Add rows that others have written into the folder of the table, in one step."""
+        import lance
+
+        with _told(self.folder, "cannot be written"):
+            lance.LanceDataset.commit(
+                self.uri,
+                lance.LanceOperation.Append(fragments),
+                read_version=self.version,
+                storage_options=self.storage_options,
+            )
 
     def mark(
         self, ids: Sequence[str], labels: Sequence[str | None], background: Sequence[bool], *, marked: bool = True
