@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -332,13 +332,20 @@ class Gallery:
         labels: Labels = "marked",
         seed: int = 0,
         use: bool = True,
+        workers: str | None = None,
         progress: Callable[[float], None] = lambda share: None,
     ) -> Learnt:
         """Estimate a metric anew on the gallery's own embeddings, keep it beside the others and use it.
 
         Without `use` it is only kept, to be compared: `search` takes its name.
+
+        workers: a Ray cluster, as in `add`: its machines read the embeddings, and this process only a sample of them.
         """
-        options = {"clusters": clusters, "method": method, "labels": labels, "seed": seed, "use": use}
+        options: dict[str, Any] = {"clusters": clusters, "method": method, "labels": labels, "seed": seed, "use": use}
+        if workers is not None:
+            from lookdown.gallery.workers.shards import shards_on_ray
+
+            options["shards"] = partial(shards_on_ray, self._records, workers)
         return self._estimate("adapted", **options, progress=progress)
 
     def calibrate(
