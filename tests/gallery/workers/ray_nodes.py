@@ -16,8 +16,9 @@ os.environ.update(_QUIET | _LOOPBACK)  # read when Ray is imported
 class RayNodes:
     """A head that does no work, and nodes with a processor each; each is a raylet with processes of its own."""
 
-    def __init__(self, nodes: int) -> None:
+    def __init__(self, nodes: int, *, door: int | None = None) -> None:
         self._wanted = nodes
+        self._door = {} if door is None else {"ray_client_server_port": door}  # for ray://
         self.nodes: list[Any] = []
 
     def __enter__(self) -> Self:
@@ -26,7 +27,7 @@ class RayNodes:
         logging.getLogger("ray").setLevel(logging.ERROR)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Lance warns of forks
-            self._cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **_local()})
+            self._cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **self._door, **_local()})
             for _ in range(self._wanted):
                 self.add()
         return self

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import rasterio
 from PIL import Image
+from tests.gallery.engines.running_milvus import free_ports
 from tests.gallery.workers.ray_nodes import RayNodes
 
 from lookdown.errors import WorkersError
@@ -138,6 +139,19 @@ def test_a_node_that_is_killed_loses_and_doubles_nothing(
     assert killed_at[0] < len(gallery) - 20
     assert added == whole[1]
     assert_same(gallery, whole[0])
+
+
+@pytest.mark.slow
+def test_who_is_no_node_fills_and_adapts_a_gallery_all_the_same(
+    archive: Path, embedder: Embedder, whole: tuple[Gallery, Added], tmp_path: Path
+) -> None:
+    (port,) = free_ports(1)
+    gallery = Gallery.create(tmp_path / "gallery", embedder)
+    with RayNodes(1, door=port):
+        assert gallery.add(archive, cutting=CUTTING, workers=f"ray://127.0.0.1:{port}") == whole[1]
+        learnt = gallery.adapt(5, method="cplfpa", workers=f"ray://127.0.0.1:{port}")
+    assert_same(gallery, whole[0])
+    assert learnt.reason == whole[0].adapt(5, method="cplfpa").reason
 
 
 DRIVER = """

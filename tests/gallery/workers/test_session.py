@@ -120,6 +120,27 @@ def test_a_cluster_that_is_away_is_a_sentence(address: str) -> None:
         pass
 
 
+@pytest.mark.parametrize("failures", [1, 3])
+def test_a_door_that_fails_to_open_is_tried_again(failures: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    tries: list[str] = []
+
+    def init(address: str, **options: Any) -> None:
+        tries.append(address)
+        if len(tries) <= failures:
+            raise ConnectionAbortedError("Initialization failure from server:\nTraceback")
+
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(session, "_knock", lambda address: None)
+    if failures == session._TRIES:
+        with pytest.raises(WorkersError, match="Ray at ray://host:10001 cannot be had: Initialization failure from"):
+            session._connect("ray://host:10001")
+    else:
+        session._connect("ray://host:10001")
+        assert len(tries) == failures + 1
+
+
 def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     original = builtins.__import__
 

@@ -8,7 +8,7 @@ import pickle
 import socket
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +32,7 @@ _QUIET = {
 }
 _LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # what is started here can be reached from here only
 _PATIENCE = 10.0  # seconds
+_TRIES = 3
 _NEXT = (
     "start it with `ray start --head`; host:6379 is for machines that have joined by `ray start --address`, others "
     "come in by ray://host:10001"
@@ -50,6 +51,13 @@ class Workers:
     address: str
     processors: int
 
+    @property
+    def by_the_door(self) -> bool:
+        """Whether we came in by ray://, from a machine that is none of the nodes."""
+        import ray
+
+        return bool(ray.util.client.ray.is_connected())  # type: ignore[no-untyped-call]
+
     def share(self, value: Any) -> Any:
         """Send something to all machines, once; `ray.get` of what is returned is the thing."""
         import ray
@@ -63,17 +71,19 @@ class Workers:
         that is to start again waits for a processor that the others never give back.
         """
         import ray
-        import ray.data
 
         packed = [{"number": number, "job": pickle.dumps(job)} for number, job in enumerate(jobs)]
-        todo = ray.data.from_items(packed, override_num_blocks=len(packed))  # a block a job
-        done = todo.map_batches(partial(_done, work=work), batch_size=None, batch_format="numpy", num_cpus=1)
+        outcomes: Iterable[tuple[int, bytes]]
         try:
-            for row in done.iter_rows():
-                result = pickle.loads(row["result"])  # of our own process, wherever that ran
+            if self.by_the_door:  # Ray Data runs on nodes only, so one of them takes our part
+                outcomes = ray.get(ray.remote(num_cpus=0)(_all_outcomes).remote(packed, work))
+            else:
+                outcomes = _outcomes(packed, work)
+            for number, outcome in outcomes:
+                result = pickle.loads(outcome)  # of our own code, wherever that ran
                 if isinstance(result, WorkersError):
                     raise result
-                yield row["number"], result
+                yield number, result
         except ray.exceptions.RayError as error:
             raise WorkersError(f"work on Ray ({self.address}) failed: {_reason(error)}; {_ALIKE}") from error
 
@@ -114,11 +124,18 @@ def _connect(named: str | None) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Lance warns of forks; those of Ray become other programs at once
-            if named:
-                _knock(named)
-                ray.init(named, **options)
-            else:
+            if not named:
                 ray.init("local", include_dashboard=False, _node_ip_address="127.0.0.1", **options)
+                return
+            _knock(named)
+            for left in reversed(range(_TRIES)):
+                try:
+                    ray.init(named, **options)
+                    return
+                except ConnectionAbortedError:  # the process behind the door of ray:// died as it was forked
+                    ray.shutdown()
+                    if not left:
+                        raise
     except (OSError, RuntimeError, ValueError, AssertionError) as error:  # whichever step of it fails
         where = f"at {named}" if named else "on this machine"
         raise WorkersError(f"Ray {where} cannot be had: {_reason(error)}; {_NEXT if named else _LOGS}") from error
@@ -130,6 +147,20 @@ def _knock(address: str) -> None:
     port = place.port or (10001 if place.scheme == "ray" else None)
     if place.hostname and port:
         socket.create_connection((place.hostname, port), _PATIENCE).close()
+
+
+def _outcomes(packed: list[dict[str, Any]], work: Callable[[Any], Any]) -> Iterator[tuple[int, bytes]]:
+    import ray.data
+
+    todo = ray.data.from_items(packed, override_num_blocks=len(packed))  # a block a job
+    done = todo.map_batches(partial(_done, work=work), batch_size=None, batch_format="numpy", num_cpus=1)
+    for row in done.iter_rows():
+        yield row["number"], row["result"]
+
+
+def _all_outcomes(packed: list[dict[str, Any]], work: Callable[[Any], Any]) -> list[tuple[int, bytes]]:
+    """Return the outcomes at once; it runs on a node."""
+    return [*_outcomes(packed, work)]
 
 
 def _done(batch: dict[str, NDArray[Any]], work: Callable[[Any], Any]) -> dict[str, NDArray[Any]]:
@@ -149,6 +180,7 @@ def _done(batch: dict[str, NDArray[Any]], work: Callable[[Any], Any]) -> dict[st
 
 def _reason(error: BaseException) -> str:
     """Return what went wrong, in a line."""
+    error = getattr(error, "cause", None) or error  # of what failed on a node
     told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     lines = told.strip().splitlines() or [type(error).__name__]
     return lines[0].rstrip(".")
