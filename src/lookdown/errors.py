@@ -29,6 +29,7 @@ __all__ = [
     "UnsupportedOperationError",
     "UntrainedWarning",
     "WeightsError",
+    "WorkersError",
 ]
 
 
@@ -125,6 +126,10 @@ class EngineError(GalleryError):
 
 class StorageError(GalleryError):
     """An object store that the table of a gallery is in is away, or refuses; the message names the address."""
+
+
+class WorkersError(GalleryError):
+    """Machines that work for a gallery are away, or do not see what they should; the message names them."""
 
 
 class UntrainedWarning(UserWarning):

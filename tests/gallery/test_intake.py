@@ -494,3 +494,16 @@ def test_odd_windows_are_refused(options: dict[str, Any], words: str) -> None:
 def test_other_odd_settings_are_refused_before_hours_of_work(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(options)).rstrip("s")):
         Cutting(**options)
+
+
+def test_some_chips_of_a_part_are_a_part_of_their_own(tmp_path: Path) -> None:
+    for place in range(4):
+        Image.fromarray(np.full((9, 9, 3), 40 * place, np.uint8)).save(tmp_path / f"{place}.png")
+    pixels = np.random.default_rng(0).integers(0, 256, (130, 130, 3), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "scene.png")
+    for part in parts_of([tmp_path], Cutting(scene_side=100)):
+        some = part.only([3, 1])
+        assert [row["id"] for row in some.rows] == [part.rows[place]["id"] for place in (3, 1)]
+        found, whole = ([*one.pixels(places)] for one, places in ((some, [0, 1]), (part, [3, 1])))
+        for (_, mine), (_, theirs) in zip(found, whole, strict=True):
+            np.testing.assert_array_equal(mine, theirs)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lookdown.gallery.known import Known
+from lookdown.gallery.known import AllNew, Known
 from lookdown.gallery.records import Records
 
 
@@ -72,3 +72,12 @@ def test_numbers_begin_above_all_that_were_given(records: Records) -> None:
     assert first > 7
     records.remove(np.array([7]))
     assert Known(records).next_key > first
+
+
+def test_where_all_are_new_those_that_could_not_be_read_are_kept() -> None:
+    known = AllNew()
+    row = {"id": "a", "source": "/a.png", "polygon": None, "label": "tanker"}
+    assert known.is_new(row, named_by_path=True)
+    assert known.is_new(row, named_by_path=False)
+    known.forget(row)
+    assert known.forgotten == [{"id": "a", "source": "/a.png", "polygon": None}]

@@ -71,6 +71,32 @@ def test_two_processes_learn_what_one_does(changes: dict[str, Any], tmp_path: Pa
 
 
 @pytest.mark.slow
+def test_two_nodes_learn_what_one_process_does(tmp_path: Path) -> None:
+    """Two `torchrun`, as on two machines that see one disk: the processes meet at the address of the first."""
+    stages = {"stage1": {"epochs": 2, "learning_rate": 0.01}, "stage2": {"epochs": 2, "learning_rate": 0.005}}
+    (tmp_path / "quick.toml").write_text(to_toml(recipe(**stages, views=4)))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    train = ["-m", "lookdown", "train", "quick.toml", "-o"]
+    meeting = ["--nnodes=2", "--nproc-per-node=1", "--master-addr=127.0.0.1", f"--master-port={port}"]
+    nodes = [[*("-m", "torch.distributed.run"), *meeting, f"--node-rank={rank}", *train, "two"] for rank in (0, 1)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    for together in ([[*train, "one"]], nodes):
+        started = [
+            subprocess.Popen(
+                [sys.executable, *command], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+            )
+            for command in together
+        ]
+        said = [process.communicate(timeout=300)[1] for process in started]
+        assert [process.returncode for process in started] == [0] * len(started), said
+    one, two = (load_file(tmp_path / name / "embedder" / "embedder.safetensors") for name in ("one", "two"))
+    for name, value in one.items():
+        torch.testing.assert_close(two[name], value, rtol=2e-3, atol=2e-5, msg=name)
+
+
+@pytest.mark.slow
 def test_two_processes_learn_what_one_does_in_half_precision(tmp_path: Path) -> None:
     """Rounding is coarse there, so that what agrees is the course of the identity stage."""
     runs = trained_by_one_and_by_two(tmp_path, views=4, precision="bf16-mixed")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial, reduce
+from operator import add
 from typing import Literal, Self
 
 import numpy as np
@@ -15,10 +17,11 @@ from lookdown.adaptation.estimation import estimate, normalizes, target_clusters
 from lookdown.adaptation.number_of_clusters import choose_clusters
 from lookdown.adaptation.pseudo_labels import Covariances, pseudo_moments, soft_covariances
 from lookdown.adaptation.settings import AUTO, CPLFPA, Settings
+from lookdown.adaptation.shards import Rows, Shards, over_shards
 from lookdown.adaptation.support import ENOUGH, separation, separation_of
 from lookdown.errors import InputError, UnsupportedOperationError
 from lookdown.metrics import Metric, MixtureLikelihoodRatio
-from lookdown.metrics.inputs import Embeddings, PartialLabels, as_partial_labels, refuse_zero
+from lookdown.metrics.inputs import Embeddings, PartialLabels, as_partial_labels, refuse_non_finite, refuse_zero
 from lookdown.metrics.pair_moments import PairMoments
 
 __all__ = ["Adaptation", "Method", "adapt"]
@@ -44,7 +47,7 @@ class Adaptation:
     separation: float = 0.0
     _basis: _Basis | None = None
 
-    def update(self, X: ArrayLike, *, cluster_by: ArrayLike | None = None) -> Self:
+    def update(self, X: ArrayLike | Shards, *, cluster_by: ArrayLike | None = None) -> Self:
         """Return the adaptation to further images as well: their moments are added to those of the images before."""
         if self._basis is None:
             raise UnsupportedOperationError(
@@ -88,13 +91,13 @@ class _Basis:
         covariances = Covariances.of(self.pseudo, weighting(self.source, self.settings))
         return estimate(self.source, self.settings, covariances, self.labelled)
 
-    def with_more(self, X: Embeddings, by: Embeddings) -> _Basis:
+    def with_more(self, X: Rows, by: Rows) -> _Basis:
         return replace(self, pseudo=self.pseudo + pseudo_moments(X, self.clusters, self.settings, by))
 
 
 def adapt(
     metric: Metric,
-    X: ArrayLike,
+    X: ArrayLike | Shards,
     *,
     clusters: int | Literal["auto"] = "auto",
     method: Method | Settings = "auto",
@@ -105,6 +108,8 @@ def adapt(
 ) -> Adaptation:
     """Re-estimate a metric on the images of a target domain: queries, gallery and background alike.
 
+    X: embeddings, or `Shards` of them: what all rows are needed for is then done where they lie, and some are fetched.
+        A mixture, and settings with `nearest` or `softness`, fetch them all.
     method: `cplfpa` is Algorithm 3 of the paper: K-means, all pairs under the pseudo-labels, a new metric. `auto`
         clusters again in the new space and blends in the source's statistics, the more the fewer images there are;
         where the target does not fall into clusters it keeps the source metric, and says so. `Settings` is for trying
@@ -151,8 +156,8 @@ class _Target:
     """The images of the target, and what is known of them."""
 
     source: Metric
-    embeddings: Embeddings
-    by: Embeddings  # what clusters are found by
+    embeddings: Rows
+    by: Rows  # what clusters are found by
     settings: Settings
     labels: np.ndarray[tuple[int], np.dtype[np.int64]]
     known: np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -168,8 +173,8 @@ class _Target:
     def labelled(self) -> PairMoments | None:
         if not self.known.any():
             return None
-        rows = self.embeddings[self.known]
-        return PairMoments.of(rows, self.labels[self.known], normalize=normalizes(self.source))
+        work = partial(_labelled_moments, labels=self.labels, known=self.known, normalize=normalizes(self.source))
+        return reduce(add, over_shards(self.embeddings, work))
 
     def kept(self, reason: str, clusters: int = 0, apart: float = 0.0) -> Adaptation:
         """Fall back to the source metric, or to it and what the labels teach."""
@@ -201,11 +206,11 @@ class _Target:
     def estimated(self, clusters: Clusters) -> tuple[Metric, _Basis | None]:
         if isinstance(self.source, MixtureLikelihoodRatio):
             parameters = self.source.get_params() | {"weighting": weighting(self.source, self.settings)}
-            mixture = MixtureLikelihoodRatio(**parameters).fit(self.embeddings, self.mixed_labels(clusters))
+            mixture = MixtureLikelihoodRatio(**parameters).fit(self.embeddings[:], self.mixed_labels(clusters))
             mixture.pseudo_labelled_ = True
             return mixture, None
         if self.settings.softness:
-            soft = soft_covariances(self.embeddings, clusters, self.settings, self.by)
+            soft = soft_covariances(self.embeddings[:], clusters, self.settings, self.by[:])
             return estimate(self.source, self.settings, soft, self.labelled()), None
         moments = pseudo_moments(self.embeddings, clusters, self.settings, self.by)
         basis = _Basis(self.source, self.settings, clusters, moments, self.labelled())
@@ -213,7 +218,7 @@ class _Target:
 
     def mixed_labels(self, clusters: Clusters) -> NDArray[np.int64]:
         """Return the true label of each image, else the most frequent one of its cluster, else its cluster."""
-        found = clusters.assign(self.by)[0]
+        found = clusters.assign(self.by[:])[0]
         names = np.arange(len(clusters.centres))
         for cluster in np.unique(found[self.known]):
             names[cluster] = len(names) + np.bincount(self.labels[self.known & (found == cluster)]).argmax()
@@ -223,8 +228,12 @@ class _Target:
         return f"{self.known.sum():,} true labels of {len(np.unique(self.labels[self.known]))} kinds"
 
 
-def _embeddings(metric: Metric, X: ArrayLike, cluster_by: ArrayLike | None) -> tuple[Embeddings, Embeddings]:
+def _embeddings(metric: Metric, X: ArrayLike | Shards, cluster_by: ArrayLike | None) -> tuple[Rows, Rows]:
     """Return what the metric is estimated on, and what clusters are found by."""
+    if isinstance(X, Shards):
+        if cluster_by is not None:
+            raise InputError("clusters of shards are found by the shards themselves; leave cluster_by away")
+        return _checked(metric, X), X
     embeddings = metric._embeddings(X)
     by = embeddings if cluster_by is None else metric._embeddings(cluster_by)
     if len(by) != len(embeddings):
@@ -235,6 +244,33 @@ def _embeddings(metric: Metric, X: ArrayLike, cluster_by: ArrayLike | None) -> t
         for rows in (embeddings, by):
             refuse_zero(rows)  # here, since a block would name its own row
     return embeddings, by
+
+
+def _checked(metric: Metric, shards: Shards) -> Shards:
+    """Refuse shards as an array would be, by one look at their shape and one at all rows."""
+    metric._embeddings(np.ones((1, shards.shape[1])))
+    for told in shards.map(partial(_complaint, normalize=normalizes(metric))):
+        if told is not None:
+            raise InputError(told)
+    return shards
+
+
+def _complaint(X: Embeddings, begin: int, *, normalize: bool) -> str | None:
+    try:
+        refuse_non_finite(X)
+        if normalize:
+            refuse_zero(X)
+    except InputError as error:
+        return f"in the part from row {begin:,} on, {error}"
+    return None
+
+
+def _labelled_moments(
+    X: Embeddings, begin: int, *, labels: NDArray[np.int64], known: NDArray[np.bool_], normalize: bool
+) -> PairMoments:
+    part = slice(begin, begin + len(X))
+    rows = known[part]
+    return PairMoments.of(X[rows], labels[part][rows], normalize) if rows.any() else PairMoments(normalize)
 
 
 def _settings(method: Method | Settings) -> Settings:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
+from lookdown.adaptation.shards import Rows, over_shards
 from lookdown.metrics.inputs import Embeddings, unit
 
 __all__ = ["SAMPLE", "STARTS", "Clusters", "all_alike", "find_clusters"]
@@ -54,23 +55,28 @@ class Clusters:
 
 
 def find_clusters(
-    X: Embeddings, clusters: int, *, normalize: bool, map: Array | None = None, seed: int = 0, starts: int = STARTS
+    X: Rows, clusters: int, *, normalize: bool, map: Array | None = None, seed: int = 0, starts: int = STARTS
 ) -> Clusters:
     """Cluster rows by K-means; the same seed gives the same clusters."""
     from sklearn.cluster import KMeans  # heavy, and who searches a gallery never clusters
 
-    points = _mapped(X, normalize, map) if len(X) <= SAMPLE else _mapped_sample(X, normalize, map, seed)
+    whole = X[:] if len(X) <= SAMPLE else None
+    points = _mapped_sample(X, normalize, map, seed) if whole is None else _mapped(whole, normalize, map)
     # One thread: with several, sums are taken in whichever order they finish, and the last bits differ from run to run.
     with _threads().limit(limits=1, user_api="openmp"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # there may be fewer distinct rows than clusters
-        found = KMeans(clusters, n_init=starts, random_state=seed, copy_x=points is X).fit(points)
+        found = KMeans(clusters, n_init=starts, random_state=seed, copy_x=points is whole).fit(points)
     return Clusters(found.cluster_centers_[np.unique(found.labels_)], normalize, map)
 
 
-def all_alike(X: Embeddings, *, normalize: bool) -> bool:
+def all_alike(X: Rows, *, normalize: bool) -> bool:
     """Whether rows differ by no more than rounding, on the unit sphere if `normalize`: such clusters mean nothing."""
     first = _mapped(X[:1], normalize, None)
     rounding = 16 * np.finfo(X.dtype).eps * np.abs(first).max()
+    return all(over_shards(X, partial(_all_near, first=first, rounding=rounding, normalize=normalize)))
+
+
+def _all_near(X: Embeddings, begin: int, *, first: Embeddings, rounding: float, normalize: bool) -> bool:
     blocks = (X[begin : begin + _BLOCK] for begin in range(0, len(X), _BLOCK))
     return all(np.abs(_mapped(rows, normalize, None) - first).max() <= rounding for rows in blocks)
 
@@ -81,7 +87,7 @@ def _threads() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _mapped_sample(X: Embeddings, normalize: bool, map: Array | None, seed: int) -> Embeddings:
+def _mapped_sample(X: Rows, normalize: bool, map: Array | None, seed: int) -> Embeddings:
     """Return a sample of rows as they are clustered, mapped in blocks: mapping makes several copies."""
     chosen = np.sort(np.random.default_rng(seed).choice(len(X), SAMPLE, replace=False))
     blocks = (chosen[begin : begin + _BLOCK] for begin in range(0, SAMPLE, _BLOCK))

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from lookdown.adaptation.clustering import Clusters, find_clusters
 from lookdown.adaptation.pseudo_labels import Covariances, pseudo_moments
 from lookdown.adaptation.settings import Settings
+from lookdown.adaptation.shards import Rows
 from lookdown.errors import LowRankWarning
 from lookdown.metrics import Cosine, GaussianLikelihoodRatio, Metric, MixtureLikelihoodRatio
-from lookdown.metrics.inputs import Embeddings
 from lookdown.metrics.pair_moments import PairMoments, Weighting
 
 __all__ = ["estimate", "normalizes", "target_clusters", "weighting"]
@@ -33,9 +33,7 @@ def weighting(source: Metric, settings: Settings) -> Weighting:
     return settings.weighting or own
 
 
-def target_clusters(
-    source: Metric, X: Embeddings, clusters: int, settings: Settings, by: Embeddings, seed: int = 0
-) -> Clusters:
+def target_clusters(source: Metric, X: Rows, clusters: int, settings: Settings, by: Rows, seed: int = 0) -> Clusters:
     """Find clusters of `by` by K-means, where it lies, and in later rounds in the space of the metric so far."""
     found = find_clusters(by, clusters, normalize=normalizes(source), seed=seed)
     for _ in range(settings.rounds - 1):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from lookdown.adaptation.shards import Rows
 from lookdown.adaptation.support import silhouette
-from lookdown.metrics.inputs import Embeddings
 
 __all__ = ["choose_clusters"]
 
@@ -20,7 +20,7 @@ _TIMES = 3
 
 
 def choose_clusters(
-    X: Embeddings, *, normalize: bool, seed: int = 0, progress: Callable[[float], None] = lambda share: None
+    X: Rows, *, normalize: bool, seed: int = 0, progress: Callable[[float], None] = lambda share: None
 ) -> int:
     """Return three times the number of clusters that stand apart best, at least 12 where there are rows enough.
 
@@ -28,7 +28,7 @@ def choose_clusters(
     teach the metric to overlook what tells them apart, while a kind in several clusters costs little: too many are
     better than too few.
     """
-    rows = X if len(X) <= _ROWS else X[_sample(len(X), seed)]
+    rows = X[:] if len(X) <= _ROWS else X[_sample(len(X), seed)]
     most = max(2, len(rows) // _CHIPS_A_CLUSTER)
     ladder = [clusters for clusters in _LADDER if clusters <= most]
     found = {}

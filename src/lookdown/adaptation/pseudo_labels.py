@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.adaptation.clustering import Clusters
 from lookdown.adaptation.settings import Settings
+from lookdown.adaptation.shards import Rows, Shards, over_shards
 from lookdown.adaptation.soft_moments import SoftMoments
 from lookdown.errors import InputError
 from lookdown.metrics.inputs import Embeddings, unit
@@ -43,16 +46,12 @@ class Covariances:
         return Covariances(same, different, self.mean, self.free)
 
 
-def pseudo_moments(X: Embeddings, clusters: Clusters, settings: Settings, by: Embeddings) -> PairMoments:
+def pseudo_moments(X: Rows, clusters: Clusters, settings: Settings, by: Rows) -> PairMoments:
     """Return the moments of all pairs, each chip labelled by the cluster that `by` has it in; memory is a block's."""
-    labels, distances = clusters.assign(by)
-    counted = nearest_rows(labels, distances, settings.nearest)
-    moments = PairMoments(normalize=clusters.normalize)
-    for begin in range(0, len(X), _BLOCK):
-        rows = counted[begin : begin + _BLOCK]
-        if rows.any():
-            moments.update(X[begin : begin + _BLOCK][rows], labels[begin : begin + _BLOCK][rows])
-    return moments
+    if settings.nearest < 1:  # which rows lie nearest is known only where all of them are
+        X, by = X[:], by[:]
+    other = None if by is X or isinstance(by, Shards) else by
+    return reduce(add, over_shards(X, partial(_moments, clusters=clusters, nearest=settings.nearest, by=other)))
 
 
 def soft_covariances(X: Embeddings, clusters: Clusters, settings: Settings, by: Embeddings) -> Covariances:
@@ -81,3 +80,14 @@ def nearest_rows(labels: NDArray[np.int64], distances: Array, share: float) -> N
     counted = np.zeros(len(labels), np.bool_)
     counted[order] = place < np.repeat(np.maximum(np.ceil(share * sizes), 2), sizes)
     return counted
+
+
+def _moments(X: Embeddings, begin: int, *, clusters: Clusters, nearest: float, by: Embeddings | None) -> PairMoments:
+    labels, distances = clusters.assign(X if by is None else by)
+    counted = nearest_rows(labels, distances, nearest)
+    moments = PairMoments(normalize=clusters.normalize)
+    for first in range(0, len(X), _BLOCK):
+        rows = counted[first : first + _BLOCK]
+        if rows.any():
+            moments.update(X[first : first + _BLOCK][rows], labels[first : first + _BLOCK][rows])
+    return moments

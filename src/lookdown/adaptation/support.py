@@ -6,6 +6,7 @@ import numpy as np
 from sklearn import config_context
 
 from lookdown.adaptation.clustering import Clusters, find_clusters
+from lookdown.adaptation.shards import Rows
 from lookdown.metrics.inputs import Embeddings
 
 __all__ = ["ENOUGH", "separation", "separation_of", "silhouette"]
@@ -18,7 +19,7 @@ _ROWS_A_CLUSTER = 10
 _MEGABYTES = 16  # of distances held at a time
 
 
-def separation(X: Embeddings, *, normalize: bool, seed: int = 0) -> float:
+def separation(X: Rows, *, normalize: bool, seed: int = 0) -> float:
     """Return how far clusters stand apart, at the number of clusters where they do so best: 0 for a cloud, at most 1.
 
     It needs no label, and cannot tell kinds of objects from other things that cluster, such as sensors.
@@ -28,7 +29,7 @@ def separation(X: Embeddings, *, normalize: bool, seed: int = 0) -> float:
     return max((silhouette(rows, count, normalize=normalize, seed=seed, starts=1) for count in counts), default=0.0)
 
 
-def separation_of(clusters: Clusters, X: Embeddings, seed: int = 0) -> float:
+def separation_of(clusters: Clusters, X: Rows, seed: int = 0) -> float:
     """Return how far these clusters stand apart."""
     return _mean_silhouette(clusters, _looked_at(X, seed, _ROWS_OF_GIVEN))
 
@@ -48,6 +49,6 @@ def _mean_silhouette(clusters: Clusters, rows: Embeddings) -> float:
         return float(silhouette_score(clusters.mapped(rows), labels))
 
 
-def _looked_at(X: Embeddings, seed: int, rows: int) -> Embeddings:
+def _looked_at(X: Rows, seed: int, rows: int) -> Embeddings:
     """Return some rows, each once: copies of an image would pass for the tightest of clusters."""
     return np.asarray(np.unique(X[np.random.default_rng(seed).permutation(len(X))[:rows]], axis=0))

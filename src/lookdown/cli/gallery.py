@@ -9,6 +9,7 @@ import typer
 
 from lookdown.cli.command_map import examples
 from lookdown.cli.json_output import AsJson, print_json
+from lookdown.cli.worker_options import Workers
 
 if TYPE_CHECKING:
     from lookdown.gallery import Learnt
@@ -118,6 +119,7 @@ def adapt(
         Literal["marked", "all", "none"], typer.Option(help="which labels count: yours, also the manifest's, none")
     ] = "marked",
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of the clustering")] = 0,
+    workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit the metric to what the gallery holds.
@@ -127,7 +129,8 @@ def adapt(
     from lookdown.gallery import Gallery
 
     opened = Gallery.open(folder)
-    learnt = opened.adapt("auto" if clusters is None else clusters, method=method, labels=labels, seed=seed)
+    count: int | Literal["auto"] = "auto" if clusters is None else clusters
+    learnt = opened.adapt(count, method=method, labels=labels, seed=seed, workers=workers)
     print_json(learnt) if as_json else _show(learnt)
 
 

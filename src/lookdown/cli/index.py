@@ -10,6 +10,7 @@ import typer
 
 from lookdown.cli.engine_options import Engine, Uri
 from lookdown.cli.json_output import AsJson, print_json
+from lookdown.cli.worker_options import Workers
 
 
 def index(
@@ -46,6 +47,7 @@ def index(
     table: Annotated[
         str | None, typer.Option(help="of a new gallery: keep its table in a bucket, s3://bucket/name; the rest in -o")
     ] = None,
+    workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
     """Put an archive of images into a gallery.
@@ -90,7 +92,7 @@ def index(
                 f"training `lookdown index --embedder tf_efficientnet_lite0 IMAGES... -o {out}`"
             )
         progress.begin("indexing")
-        added = gallery.add(list(images), cutting=cutting, every_role=every_role, progress=progress)
+        added = gallery.add(list(images), cutting=cutting, every_role=every_role, workers=workers, progress=progress)
         if engine == "milvus":
             progress.begin("sending to Milvus")
             Gallery.open(out, engine=server).prepare()

@@ -25,7 +25,7 @@ from lookdown.gallery.whole_file import write_whole
 if TYPE_CHECKING:
     from lookdown.networks.exports import AnyEmbedder
 
-__all__ = ["Added", "Progress", "add_chips", "add_vectors", "note_skipped"]
+__all__ = ["Added", "Progress", "Step", "add_chips", "add_vectors", "embedded", "note_skipped"]
 
 Progress = Callable[[int, int], None]  # chips done, chips known so far
 
@@ -49,7 +49,7 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class Step:
     """A batch that went through the network."""
 
     rows: list[Row]
@@ -69,7 +69,7 @@ def add_chips(records: Records, embedder: AnyEmbedder, parts: Iterable[Part], pr
     result = Added()
     done = 0
     read = batches(parts, known, size=embedder.settings.size, bands=embedder.settings.bands)
-    with closing(_written(records, known, _embedded(ahead(read), embedder))) as steps:
+    with closing(_written(records, known, embedded(ahead(read), embedder))) as steps:
         for step in steps:
             result.added += len(step.rows)
             result.present += step.present
@@ -81,6 +81,18 @@ def add_chips(records: Records, embedder: AnyEmbedder, parts: Iterable[Part], pr
     if result.added:
         records.tidy()
     return result
+
+
+def embedded(read: Generator[Batch], embedder: AnyEmbedder) -> Generator[Step]:
+    """Yield batches with their embeddings."""
+    with closing(read):
+        for batch in read:
+            skipped = dict(batch.skipped)
+            rows, embeddings = batch.rows, np.empty((0, embedder.settings.dimension), np.float32)
+            if rows:
+                rows, embeddings = _with_direction(rows, embedder.embed(batch.squares), skipped)
+            chips = len(batch.rows) + batch.present + batch.failed
+            yield Step(rows, embeddings, skipped, batch.present, chips, batch.known)
 
 
 def add_vectors(records: Records, rows: Sequence[Row], embeddings: ArrayLike, dimension: int) -> Added:
@@ -124,25 +136,13 @@ def _read_skipped(file: Path) -> dict[str, str]:
         return {row["item"]: row.get("reason") or "" for row in csv.DictReader(lines) if row.get("item")}
 
 
-def _embedded(read: Generator[Batch], embedder: AnyEmbedder) -> Generator[_Step]:
-    """Yield batches with their embeddings."""
-    with closing(read):
-        for batch in read:
-            skipped = dict(batch.skipped)
-            rows, embeddings = batch.rows, np.empty((0, embedder.settings.dimension), np.float32)
-            if rows:
-                rows, embeddings = _with_direction(rows, embedder.embed(batch.squares), skipped)
-            chips = len(batch.rows) + batch.present + batch.failed
-            yield _Step(rows, embeddings, skipped, batch.present, chips, batch.known)
-
-
-def _written(records: Records, known: Known, embedded: Generator[_Step]) -> Generator[_Step]:
+def _written(records: Records, known: Known, made: Generator[Step]) -> Generator[Step]:
     """Yield steps once they are in the table; each is written in a thread while the next is in the network.
 
     Before one is written, the one before is known to be there: a table never has a gap.
     """
 
-    def write(step: _Step, number: int) -> _Step:
+    def write(step: Step, number: int) -> Step:
         if step.rows:
             records.append(step.rows, step.embeddings, first_key=known.next_key)
             known.next_key += len(step.rows)
@@ -150,9 +150,9 @@ def _written(records: Records, known: Known, embedded: Generator[_Step]) -> Gene
             records.tidy()
         return step
 
-    with closing(embedded), ThreadPoolExecutor(max_workers=1) as thread:
-        last: Future[_Step] | None = None
-        for number, step in enumerate(embedded, start=1):
+    with closing(made), ThreadPoolExecutor(max_workers=1) as thread:
+        last: Future[Step] | None = None
+        for number, step in enumerate(made, start=1):
             if last is not None:
                 yield last.result()
             last = thread.submit(write, step, number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -160,19 +160,28 @@ class Gallery:
         *,
         cutting: Cutting | None = None,
         every_role: bool = False,
+        workers: str | None = None,
         progress: Progress = lambda done, known: None,
     ) -> Added:
         """Embed and add what is not there yet: manifests, images, folders of images, and scenes, cut into windows.
 
         Chips that are there are left alone, so an interrupted run goes on when it is started again. Images that cannot
         be read are left out, and listed in `skipped.csv`.
+
+        workers: the machines of a Ray cluster do the work: its address (`ray://host:10001`, `host:6379`), or `ray` for
+            that of RAY_ADDRESS, else for one that runs on this machine meanwhile. Without it, this process does.
         """
         if self.embedder is None:
             raise GalleryError(f"{self.path} has no embedder; embed the images yourself and use add_embeddings")
         given: list[Any] = list(images) if isinstance(images, list | tuple) else [images]
         parts = parts_of(given, cutting or Cutting(), every_role=every_role)
         with self._folder.writing():
-            added = add_chips(self._records, self.embedder, parts, progress)
+            if workers is None:
+                added = add_chips(self._records, self.embedder, parts, progress)
+            else:
+                from lookdown.gallery.workers.adding import add_chips_on_ray
+
+                added = add_chips_on_ray(self._records, self.embedder, parts, progress, workers)
             note_skipped(self.path / "skipped.csv", added.skipped, self._records)
         self.refresh()
         return added
@@ -329,13 +338,20 @@ class Gallery:
         labels: Labels = "marked",
         seed: int = 0,
         use: bool = True,
+        workers: str | None = None,
         progress: Callable[[float], None] = lambda share: None,
     ) -> Learnt:
         """Estimate a metric anew on the gallery's own embeddings, keep it beside the others and use it.
 
         Without `use` it is only kept, to be compared: `search` takes its name.
+
+        workers: a Ray cluster, as in `add`: its machines read the embeddings, and this process only a sample of them.
         """
-        options = {"clusters": clusters, "method": method, "labels": labels, "seed": seed, "use": use}
+        options: dict[str, Any] = {"clusters": clusters, "method": method, "labels": labels, "seed": seed, "use": use}
+        if workers is not None:
+            from lookdown.gallery.workers.shards import shards_on_ray
+
+            options["shards"] = partial(shards_on_ray, self._records, workers)
         return self._estimate("adapted", **options, progress=progress)
 
     def calibrate(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from lookdown.chips.imagery import SUFFIXES, TIFF, SceneReader, open_scene
 from lookdown.chips.jpegs import size_of
@@ -71,6 +71,10 @@ class Part(ABC):
 
         What else the file tells of a chip goes into its row.
         """
+
+    def only(self, wanted: Sequence[int]) -> Self:
+        """Return some of the chips, as a part of their own."""
+        return replace(self, rows=[self.rows[place] for place in wanted], skipped={})
 
 
 def parts_of(given: Sequence[str | Path | Manifest], cutting: Cutting, *, every_role: bool = False) -> Iterator[Part]:
@@ -197,6 +201,10 @@ class _Windows(Part):
         except ImageError as error:  # the scene could not even be opened
             for place in wanted:
                 yield place, error
+
+    def only(self, wanted: Sequence[int]) -> Self:
+        rows, boxes = [self.rows[place] for place in wanted], [self.boxes[place] for place in wanted]
+        return replace(self, rows=rows, skipped={}, boxes=boxes)
 
     def _cut(self, scene: SceneReader, place: int) -> Chip | ImageError:
         x0, y0, x1, y1 = self.boxes[place]

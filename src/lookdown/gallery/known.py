@@ -9,7 +9,7 @@ from pathlib import Path
 from lookdown.gallery.intake import Row
 from lookdown.gallery.records import Records
 
-__all__ = ["Known"]
+__all__ = ["AllNew", "Known"]
 
 
 class Known:
@@ -55,6 +55,21 @@ class Known:
         """Take a chip out again that could not be read."""
         del self._sources[row["id"]]
         self._places.discard((row["source"], row["polygon"]))
+
+
+class AllNew:
+    """Takes every chip for new, where another has found out which are, and keeps those that could not be read."""
+
+    def __init__(self) -> None:
+        self.forgotten: list[Row] = []
+
+    def is_new(self, row: Row, *, named_by_path: bool) -> bool:
+        """Take a chip in."""
+        return True
+
+    def forget(self, row: Row) -> None:
+        """Take a chip out again that could not be read."""
+        self.forgotten.append({name: row[name] for name in ("id", "source", "polygon")})
 
 
 def _is_copy(file: str, other: str) -> bool:

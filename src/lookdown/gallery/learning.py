@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lookdown.adaptation import Settings, adapt
+from lookdown.adaptation import Settings, Shards, adapt
 from lookdown.adaptation.adapting import Method
 from lookdown.errors import GalleryError, InputError
 from lookdown.gallery.metric_shelf import MetricShelf
@@ -43,11 +44,13 @@ def estimate(
     labels: Labels = "marked",
     seed: int = 0,
     use: bool = True,
+    shards: Callable[[Snapshot], AbstractContextManager[Shards]] | None = None,
     progress: Callable[[float], None] = lambda share: None,
 ) -> Learnt:
     """Adapt the metric that the gallery was made with to its embeddings, and put the new one on the shelf and into use.
 
-    It starts from that metric every time, so that one adaptation does not build on another.
+    It starts from that metric every time, so that one adaptation does not build on another. With `shards` the
+    embeddings stay where they lie.
     """
     if not len(snapshot):
         raise GalleryError(f"{snapshot.folder} holds no chips yet; add some with `lookdown index`")
@@ -60,15 +63,16 @@ def estimate(
             reason = f"{known.sum()} labels make no pairs yet; label two of a kind, and another kind or background"
             return Learnt(metric=shelf.current, changed=False, helped=False, reason=reason)
         known[:] = False
-    found = adapt(
-        shelf.load(source),
-        snapshot.embeddings(),
-        clusters=clusters,
-        method=method,
-        labels=classes if known.any() else None,
-        seed=seed,
-        progress=progress,
-    )
+    with nullcontext(snapshot.embeddings()) if shards is None else shards(snapshot) as embeddings:
+        found = adapt(
+            shelf.load(source),
+            embeddings,
+            clusters=clusters,
+            method=method,
+            labels=classes if known.any() else None,
+            seed=seed,
+            progress=progress,
+        )
     if not found.metric.pseudo_labelled_:
         return Learnt(metric=shelf.current, changed=False, helped=False, reason=found.reason)
     shelved = shelf.add(found.metric, kind, found.reason, base=source, taught_by=_ids(snapshot, known))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import cycle
 from typing import TypeVar
 
@@ -17,10 +17,10 @@ from lookdown.chips.reading import Chip, letterbox
 from lookdown.errors import ImageError
 from lookdown.gallery.examples import fitting
 from lookdown.gallery.intake import Part, Row
-from lookdown.gallery.known import Known
+from lookdown.gallery.known import AllNew, Known
 from lookdown.gallery.thumbnails import thumbnail
 
-__all__ = ["Batch", "ahead", "batches", "shown"]
+__all__ = ["Batch", "Sifted", "ahead", "batches", "shown", "sift"]
 
 T = TypeVar("T")
 
@@ -43,7 +43,31 @@ class Batch:
     known: int  # chips that have been met so far
 
 
-def batches(parts: Iterable[Part], known: Known, *, size: int, bands: int) -> Generator[Batch]:
+@dataclass(slots=True)
+class Sifted:
+    """Which chips of a part are wanted, and what is to be said of the others."""
+
+    wanted: list[int] = field(default_factory=list)
+    present: int = 0
+    failed: int = 0
+    skipped: dict[str, str] = field(default_factory=dict)
+
+
+def sift(part: Part, known: Known | AllNew) -> Sifted:
+    """Find the chips of a part that are not there yet."""
+    found = Sifted(skipped={shown(item): shown(reason) for item, reason in part.skipped.items()})
+    for place, row in enumerate(part.rows):
+        if not _is_text(row):
+            found.skipped[shown(row["source"])] = "its file name is not UTF-8; rename the file"
+            found.failed += 1
+        elif known.is_new(row, named_by_path=part.named_by_path):
+            found.wanted.append(place)
+        else:
+            found.present += 1
+    return found
+
+
+def batches(parts: Iterable[Part], known: Known | AllNew, *, size: int, bands: int) -> Generator[Batch]:
     """Yield chips that are not there yet, letterboxed, up to `_STEP` at a time, with their thumbnails."""
     rows: list[Row] = []
     arrays = cycle([np.empty((_STEP, bands, size, size), np.uint8) for _ in range(_IN_TURN)])
@@ -58,17 +82,11 @@ def batches(parts: Iterable[Part], known: Known, *, size: int, bands: int) -> Ge
     with ThreadPoolExecutor(_READERS) as readers:
         for part in parts:
             met += len(part.rows)
-            skipped |= {shown(item): shown(reason) for item, reason in part.skipped.items()}
-            wanted = []
-            for place, row in enumerate(part.rows):
-                if not _is_text(row):
-                    skipped[shown(row["source"])] = "its file name is not UTF-8; rename the file"
-                    failed += 1
-                elif known.is_new(row, named_by_path=part.named_by_path):
-                    wanted.append(place)
-                else:
-                    present += 1
-            for row, square in _read(readers, part, wanted, size, bands):
+            found = sift(part, known)
+            skipped |= found.skipped
+            present += found.present
+            failed += found.failed
+            for row, square in _read(readers, part, found.wanted, size, bands):
                 if isinstance(square, ImageError):
                     skipped[row["source"]] = str(square)
                     failed += 1

@@ -26,7 +26,7 @@ from lookdown.gallery.instants import parse_times
 from lookdown.gallery.region import shapes
 from lookdown.gallery.table_place import NAME, TablePlace
 
-__all__ = ["Mark", "Records", "Snapshot", "schema"]
+__all__ = ["Mark", "Records", "Snapshot", "as_table", "schema"]
 
 for _name in ("LANCE_LOG", "LANCEDB_LOG"):  # read at the imports, below: they warn of every table that is made
     os.environ.setdefault(_name, "error")
@@ -63,6 +63,17 @@ def schema(dimension: int) -> pa.Schema:
         pa.field("embedding", pa.list_(pa.float32(), dimension), nullable=False),  # raw
         pa.field("thumbnail", pa.binary(), nullable=False),  # JPEG
     ])  # fmt: skip
+
+
+def as_table(rows: Sequence[Mapping[str, Any]], embeddings: Embeddings, *, first_key: int) -> pa.Table:
+    """Return chips as the table takes them, numbered from `first_key` on."""
+    dimension = embeddings.shape[1]
+    columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in schema(dimension).names}
+    columns |= {"key": np.arange(first_key, first_key + len(rows)), "marked": [False] * len(rows)}
+    columns |= dict(zip(BOUNDS, _bounds(columns["footprint"]), strict=True))
+    columns["embedding"] = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.ravel()), dimension)
+    arrays = [_array(columns[field.name], field.type) for field in schema(dimension)]
+    return pa.table(arrays, schema=schema(dimension))
 
 
 class Mark(NamedTuple):
@@ -126,14 +137,22 @@ class Records:
 
     def append(self, rows: Sequence[Mapping[str, Any]], embeddings: Embeddings, *, first_key: int) -> None:
         """Add rows in one step: all of them are there when this returns, and before that none."""
-        dimension = embeddings.shape[1]
-        columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in schema(dimension).names}
-        columns |= {"key": np.arange(first_key, first_key + len(rows)), "marked": [False] * len(rows)}
-        columns |= dict(zip(BOUNDS, _bounds(columns["footprint"]), strict=True))
-        columns["embedding"] = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.ravel()), dimension)
-        arrays = [_array(columns[field.name], field.type) for field in schema(dimension)]
         with _told(self._place, "cannot be written"):
-            self._table.add(pa.table(arrays, schema=schema(dimension)))
+            self._table.add(as_table(rows, embeddings, first_key=first_key))
+
+    def commit(self, fragments: Sequence[Any]) -> None:
+        """Add rows that others have written beside those of the table, in one step."""
+        import lance
+
+        with _told(self._place, "cannot be written"):
+            begun = self.version  # before it is asked who writes: see `_table`
+            self.check_writer()
+            lance.LanceDataset.commit(
+                self.uri,
+                lance.LanceOperation.Append(fragments),
+                read_version=begun,
+                storage_options=self.storage_options or None,
+            )
 
     def mark(
         self, ids: Sequence[str], labels: Sequence[str | None], background: Sequence[bool], *, marked: bool = True

@@ -27,8 +27,8 @@ class TablePlace:
 
     @property
     def root(self) -> str:
-        """What LanceDB connects to."""
-        return str(self.folder)
+        """What LanceDB connects to; whole, since other machines may write to it."""
+        return str(self.folder.resolve())
 
     @property
     def uri(self) -> str:

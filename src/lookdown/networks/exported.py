@@ -60,8 +60,8 @@ class About:
 class ExportedEmbedder:
     """Embeds as the `Embedder` does that it was made of, to the tolerance that it was checked by."""
 
-    def __init__(self, folder: Path, about: About) -> None:
-        self.folder, self.about = folder, about
+    def __init__(self, folder: Path, about: About, *, threads: int | None = None) -> None:
+        self.folder, self.about, self.threads = folder, about, threads
 
     @staticmethod
     def is_at(path: str | Path) -> bool:
@@ -69,10 +69,13 @@ class ExportedEmbedder:
         return (standing(Path(path)) / MARKER).is_file()
 
     @classmethod
-    def load(cls, path: str | Path) -> ExportedEmbedder:
-        """Read what `lookdown export` wrote: data for its runtime, never code; what is damaged is refused by name."""
+    def load(cls, path: str | Path, *, threads: int | None = None) -> ExportedEmbedder:
+        """Read what `lookdown export` wrote: data for its runtime, never code; what is damaged is refused by name.
+
+        threads: that run the network; all cores unless given.
+        """
         folder = standing(Path(path))
-        embedder = cls(folder, read_about(folder))
+        embedder = cls(folder, read_about(folder), threads=threads)
         settings = embedder.settings
         blank = np.zeros((1, settings.bands, settings.size, settings.size), np.uint8)
         try:
@@ -121,7 +124,7 @@ class ExportedEmbedder:
 
     @cached_property
     def _runtime(self) -> Runtime:
-        return open_runtime(self.about.runtime, self.folder)
+        return open_runtime(self.about.runtime, self.folder, threads=self.threads)
 
     def _embed(
         self, images: Images, output: int, turns: Turns, batch_size: int, progress: Progress | None, *, skip: bool

@@ -30,8 +30,8 @@ def installed(name: RuntimeName) -> bool:
     return find_spec(_PACKAGES[name]) is not None
 
 
-def open_runtime(name: RuntimeName, folder: Path) -> Runtime:
-    """Read the model in a folder."""
+def open_runtime(name: RuntimeName, folder: Path, *, threads: int | None = None) -> Runtime:
+    """Read the model in a folder; it takes all cores, or so many."""
     if name not in get_args(RuntimeName):
         raise InputError(f"runtime must be one of {', '.join(get_args(RuntimeName))}, got {name!r}")
     if not installed(name):
@@ -40,7 +40,7 @@ def open_runtime(name: RuntimeName, folder: Path) -> Runtime:
     if name == "onnx":
         from lookdown.networks.runtimes.onnx import OnnxRuntime
 
-        return OnnxRuntime(file)
+        return OnnxRuntime(file, threads=threads)
     from lookdown.networks.runtimes.openvino import OpenVinoRuntime
 
-    return OpenVinoRuntime(file)
+    return OpenVinoRuntime(file, threads=threads)

@@ -1,4 +1,4 @@
-"""Networks in onnxruntime: all cores at one batch."""
+"""Networks in onnxruntime: all cores, or as many as are given, at one batch."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ _TOGETHER = 16  # images in one pass
 class OnnxRuntime:
     """A session; several threads may ask it."""
 
-    def __init__(self, file: Path) -> None:
-        self._session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    def __init__(self, file: Path, *, threads: int | None = None) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads or 0  # 0 is as many as there are cores
+        self._session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
         self._input = self._session.get_inputs()[0].name
 
     def run(self, images: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -25,9 +25,11 @@ class OpenVinoRuntime:
     They are taken in turn and waited for here, so that nothing calls back into Python from other threads.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, *, threads: int | None = None) -> None:
         # Without the precision, processors that can would compute in bfloat16, three digits instead of seven.
-        options = {"PERFORMANCE_HINT": "THROUGHPUT", "INFERENCE_PRECISION_HINT": "f32"}
+        options: dict[str, Any] = {"PERFORMANCE_HINT": "THROUGHPUT", "INFERENCE_PRECISION_HINT": "f32"}
+        if threads is not None:
+            options["INFERENCE_NUM_THREADS"] = threads
         model = _core().compile_model(file, "CPU", options)
         self._streams = int(model.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS"))
         self._requests = [model.create_infer_request() for _ in range(_WAITING * self._streams)]
