@@ -77,7 +77,8 @@ class Workers:
         try:
             if self.by_the_door:  # Ray Data runs on nodes only, so one of them takes our part
                 task = ray.remote(num_cpus=0)(_all_outcomes).remote(packed, work)
-                outcomes = ray.get(task)
+                whole: list[tuple[int, bytes]] = ray.get(task)
+                outcomes = whole
             else:
                 outcomes = _outcomes(packed, work)
             for number, outcome in outcomes:
