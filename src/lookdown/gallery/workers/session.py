@@ -76,7 +76,10 @@ class Workers:
         outcomes: Iterable[tuple[int, bytes]]
         try:
             if self.by_the_door:  # Ray Data runs on nodes only, so one of them takes our part
-                outcomes = ray.get(ray.remote(num_cpus=0)(_all_outcomes).remote(packed, work))
+                all_at_once: list[tuple[int, bytes]] = ray.get(
+                    ray.remote(num_cpus=0)(_all_outcomes).remote(packed, work)
+                )
+                outcomes = all_at_once
             else:
                 outcomes = _outcomes(packed, work)
             for number, outcome in outcomes:
