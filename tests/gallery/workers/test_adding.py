@@ -84,6 +84,21 @@ def assert_same(gallery: Gallery, whole: Gallery) -> None:
     assert sorted(found_csv.splitlines()) == sorted(wanted_csv.splitlines())
 
 
+@pytest.mark.slow
+def test_ray_nodes_fill_a_table_in_a_bucket(
+    nodes: RayNodes, table: str, archive: Path, embedder: Embedder, whole: tuple[Gallery, Added], tmp_path: Path
+) -> None:
+    gallery = Gallery.create(tmp_path / "gallery", embedder, table=table)
+    gallery.add(archive, cutting=CUTTING, workers=nodes.address)
+    assert_same(gallery, whole[0])
+    alone = Gallery.open(shutil.copytree(whole[0].path, tmp_path / "alone"))
+    metrics = []
+    for one, workers in ((gallery, nodes.address), (alone, None)):
+        learnt = one.adapt(4, method="cplfpa", workers=workers)
+        metrics.append(one.search(archive / "t.tif", k=20, metric=learnt.metric))
+    assert [hit.id for hit in metrics[0].hits] == [hit.id for hit in metrics[1].hits]
+
+
 def test_ray_nodes_fill_a_gallery_as_one_process_does(
     nodes: RayNodes, archive: Path, embedder: Embedder, whole: tuple[Gallery, Added], tmp_path: Path
 ) -> None:
