@@ -11,32 +11,30 @@ from pathlib import Path
 from typing import Any
 
 import faiss as typed_faiss
+import lance
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from embedding import Bare
 from growth import seconds, vectors
+from indexing import archive, squares
 from lookdown import Cosine, Embedder, Gallery
 from lookdown.adaptation import adapt
 from lookdown.bench.machine import this_machine
 from lookdown.bench.planning import Costs, Node, Plan, planning_page
-from lookdown.chips.manifest import Manifest
-from lookdown.chips.synthetic.world import World, make
 from lookdown.gallery.engines.exact import Exact
 from lookdown.gallery.engines.ivf import IVF
 from lookdown.gallery.engines.partition import number_of_lists
 from lookdown.metrics import GaussianLikelihoodRatio
 from lookdown.networks import ExportedEmbedder
 from lookdown.networks.exporting import Space, export
-from lookdown.networks.image_batches import ImageBatches
 from lookdown.networks.quantizing import quantize
-from search import chips, no_columns, stream
+from search import no_columns, stream
 from sidebyside import OUT, QUICK, Row, peak_memory, report
 
 faiss: Any = typed_faiss  # its types know nothing of lists that are filled by hand
 
-CHIPS = 64 if QUICK else 1024  # indexed
-HELD = 2_000 if QUICK else 200_000  # in a gallery whose memory is measured
+HELD = 2_000 if QUICK else 600_000  # in a gallery whose memory is measured, against one of half as many
 SIZES = (2_000, 20_000) if QUICK else (100_000, 1_000_000)  # of the approximate index
 TARGETS = (100_000, 400_000) if QUICK else (131_072, 1_048_576)  # of adaptation; beyond 65,536 a sample is clustered
 ARCHIVES = (1_000_000, 100_000_000, 1_000_000_000)
@@ -62,11 +60,12 @@ def networks(images: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], folder: Pa
 
 
 def indexed(place: Path) -> tuple[float, dict[str, float], float]:
-    """Return bytes in the table, seconds in each network and seconds outside of it, a chip of 128 pixels."""
-    make(World(kinds="ships", chips=max(10, CHIPS // 16), size=128), place / "world")
-    paths = Manifest.read(place / "world").paths[:CHIPS]
-    batches = ImageBatches(paths, bands=3, size=112, batch_size=CHIPS)
-    images = np.concatenate([np.asarray(batch.images) for batch in batches])
+    """Return bytes in the table, seconds in each network and seconds outside of it, a JPEG chip of 144 pixels at most.
+
+    The table is as its latest version has it; those of the last day are kept beside it, and are not counted.
+    """
+    paths = archive(place / "world")
+    images = squares(paths)
     made = networks(images, place / "exported")
     alone = {}
     for name, network in made.items():
@@ -74,16 +73,19 @@ def indexed(place: Path) -> tuple[float, dict[str, float], float]:
         bare.run(images)  # warm
         alone[name] = core_seconds(lambda bare=bare: bare.run(images)) / len(images)  # type: ignore[misc]
     gallery = Gallery.create(place / "gallery", made["openvino"])
-    _ = gallery.embedder
+    assert gallery.embedder is not None
+    gallery.embedder.embed(images[:1])  # compiled now
     whole = core_seconds(lambda: gallery.add(list(paths))) / len(images)
-    table = sum(file.stat().st_size for file in (place / "gallery" / "records.lance").rglob("*") if file.is_file())
-    return table / len(images), alone, max(whole - alone["openvino"], 0.0)
+    table = place / "gallery" / "records.lance"
+    files = [file for part in lance.dataset(table).get_fragments() for file in part.data_files()]
+    stored = sum((table / "data" / file.path).stat().st_size for file in files)
+    return stored / len(images), alone, max(whole - alone["openvino"], 0.0)
 
 
 def held(place: Path) -> float:
     """Return bytes a chip in a process that searches a gallery approximately."""
     rows = [{"id": f"scenes/harbour-{number // 100:05d}.tif:{number:07d}", "source": ""} for number in range(HELD)]
-    for name, some in (("large", HELD), ("small", HELD // 10)):
+    for name, some in (("large", HELD), ("small", HELD // 2)):
         gallery = Gallery.create(place / name, dimension=DIMENSIONS)
         gallery.add_embeddings(rows[:some], vectors(np.random.default_rng(0), some)[0])
     taken = {
@@ -93,7 +95,7 @@ def held(place: Path) -> float:
         for name in ("large", "small")
     }  # fmt: skip
     least = DIMENSIONS * np.dtype(np.float32).itemsize  # few chips drown in what else a process takes
-    return max((taken["large"] - taken["small"]) / (HELD - HELD // 10), least)
+    return max((taken["large"] - taken["small"]) / (HELD - HELD // 2), least)
 
 
 def simulated(rows: int, probes: int) -> float:
@@ -118,7 +120,7 @@ def searched() -> tuple[float, float, dict[int, int], float]:
     """Return seconds a chip to list and to compare, lists looked through by size, and seconds of a real query."""
     probes = {}
     for size in SIZES:
-        z = np.concatenate([batch for batch, _ in chips(size + QUERIES)])
+        z = vectors(np.random.default_rng(0), size + QUERIES)[0]
         z, queries = z[:size], z[size:]
         begin = time.process_time()
         engine = IVF(stream(z), no_columns(size))
@@ -177,7 +179,10 @@ def opened(path: str) -> None:
     """Print what memory a process takes that has opened a gallery."""
     gallery = Gallery.open(path, engine="ivf")
     gallery.prepare()
-    print(peak_memory())
+    told = Path("/proc/self/status")  # what `peak_memory` says on Linux may be that of the process that started this
+    lines = told.read_text().splitlines() if told.exists() else []
+    highest = [int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")]
+    print(*(highest or [peak_memory()]))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from lookdown.gallery.workers.session import workers_at
 from lookdown.networks import ExportedEmbedder
 from sidebyside import QUICK, Row, compare, report
 
-TIMES = 1 if QUICK else 2  # the archive so many times over, so that starting weighs little
+TIMES = 1  # the archive so many times over
 
 
 def index(made: ExportedEmbedder, folder: Path, address: str | None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -108,11 +108,12 @@ def run_benchmarks(
         raise MissingExtraError("the chart of benchmarks", "bench")  # before the work
     out.mkdir(parents=True, exist_ok=True)
     machine, threads = this_machine(), usable_cores()  # before the scripts are its load
-    outcomes = []
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    command = " ".join(["lookdown bench", *names, *(["--quick"] if quick else [])])
+    found = Benchmarks((), machine, threads, date, version("lookdown"), quick)
     for number, script in enumerate(scripts, start=1):
         note(f"{script.stem}, {number} of {len(scripts)}")
-        outcomes.append(run_script(script, out, threads=threads, quick=quick))
-    date = datetime.now(UTC).strftime("%Y-%m-%d")
-    found = Benchmarks(outcomes, machine, threads, date, version("lookdown"), quick)
-    found.write(out, " ".join(["lookdown bench", *names, *(["--quick"] if quick else [])]))
+        outcome = run_script(script, out, threads=threads, quick=quick)
+        found = replace(found, outcomes=(*found.outcomes, outcome))
+        found.write(out, command)  # as it comes: a run takes half an hour, and may be stopped
     return found

@@ -30,7 +30,7 @@ class Costs:
     def probes_at(self, chips: int) -> int:
         """Return how many lists a query looks through, by the power of N that the two sizes lie on."""
         (few, least), (many, most) = sorted(self.probes.items())
-        power = log(most / least) / log(many / few)
+        power = max(0.0, log(most / least) / log(many / few))
         return max(1, round(most * exp(power * log(chips / many))))
 
 
