@@ -28,8 +28,8 @@ class OpenVinoRuntime:
     def __init__(self, file: Path, *, threads: int | None = None) -> None:
         # Without the precision, processors that can would compute in bfloat16, three digits instead of seven.
         options: dict[str, Any] = {"PERFORMANCE_HINT": "THROUGHPUT", "INFERENCE_PRECISION_HINT": "f32"}
-        if threads is not None:
-            options["INFERENCE_NUM_THREADS"] = threads
+        if threads is not None:  # not all cores: other processes have the rest, and would be bound to the same ones
+            options |= {"INFERENCE_NUM_THREADS": threads, "ENABLE_CPU_PINNING": False}
         model = _core().compile_model(file, "CPU", options)
         self._streams = int(model.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS"))
         self._requests = [model.create_infer_request() for _ in range(_WAITING * self._streams)]
