@@ -34,7 +34,7 @@ def draw(rows: Sequence[Row], *, judged: bool = True) -> Figure:
     axes.margins(x=0.12, y=0.01)
     axes.set_yticks(range(len(rows)), [f"{row.what}\nagainst {row.peer}" for row in rows], fontsize=7)
     axes.invert_yaxis()
-    axes.set_xlabel("times as good as the peer or the limit: faster, smaller, or more a second; a stroke is the target")
+    axes.set_xlabel("times as good as the peer or the limit; a stroke is the target", loc="right")
     axes.grid(axis="x", color="0.9")
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
