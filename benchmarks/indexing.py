@@ -32,6 +32,14 @@ def archive(folder: Path) -> list[Path]:
     return Manifest.read(folder).paths[:CHIPS]
 
 
+def gathered(paths: list[Path], folder: Path) -> Path:
+    """Return one folder of links to the chips, as an archive would hold them."""
+    folder.mkdir()
+    for number, path in enumerate(paths):
+        (folder / f"{number:05d}.jpg").symlink_to(path.resolve())
+    return folder
+
+
 def squares(paths: list[Path]) -> NDArray[np.uint8]:
     """Return the chips as the network takes them."""
     batches = ImageBatches(paths, bands=3, size=112, batch_size=512)
@@ -59,10 +67,7 @@ def main() -> None:
     """Measure with all cores."""
     with tempfile.TemporaryDirectory() as place:
         paths = archive(Path(place) / "world")
-        folder = Path(place) / "archive"
-        folder.mkdir()
-        for number, path in enumerate(paths):
-            (folder / f"{number:05d}.jpg").symlink_to(path.resolve())
+        folder = gathered(paths, Path(place) / "archive")
         images = squares(paths)
         made = exports(Embedder("tf_efficientnet_lite0").eval(), images, Path(place) / "exported")
         rows = [row(made[name], folder, images, limit) for name, limit in LIMITS.items()]

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.gallery.workers.ray_nodes import RayNodes  # first: it says how Ray is to be imported
 
 from embedding import exports
-from indexing import archive, squares
+from indexing import archive, gathered, squares
 from lookdown import Embedder, Gallery
 from lookdown.gallery.workers.session import workers_at
 from lookdown.networks import ExportedEmbedder
@@ -61,10 +61,7 @@ def main() -> None:
     """Measure with the export that is used, on chips of 144 pixels at most."""
     with tempfile.TemporaryDirectory() as place:
         paths = archive(Path(place) / "world")
-        folder = Path(place) / "archive"
-        folder.mkdir()
-        for number, path in enumerate(paths):
-            (folder / f"{number:05d}.jpg").symlink_to(path.resolve())
+        folder = gathered(paths, Path(place) / "archive")
         network = Embedder("tf_efficientnet_lite0").eval()
         made = exports(network, squares(paths), Path(place) / "exported")["openvino"]
         rows = compared(made, folder, len(paths))
