@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -134,19 +135,17 @@ def test_digits_of_unseen_classes_are_found_again() -> None:
         assert mean_average_precision(adaptation.metric, target, truth) > cosine + gain
 
 
-@pytest.mark.parametrize("clusters", [10, "auto"])
-def test_digits_of_the_same_classes_are_spared_by_blending(clusters: Any) -> None:
+def test_digits_of_the_same_classes_are_spared_by_blending() -> None:
     X, y = digits()
     old = GaussianLikelihoodRatio(normalize=False).fit(X[:900], y[:900])
-    before, blended, letter = (
+    before, little, much, none = (
         mean_average_precision(metric, X[900:], y[900:])
         for metric in (
             old,
-            adapt(old, X[900:], clusters=clusters).metric,
-            adapt(old, X[900:], clusters=clusters, method="cplfpa").metric,
+            *(adapt(old, X[900:], method=replace(AUTO, source_chips=chips)).metric for chips in (300, 1000, 0)),
         )
     )
-    assert letter + 1 < blended < before
+    assert none + 1 < little < much - 1 < before
 
 
 def kept(adaptation: Adaptation, old: Metric, reason: str) -> None:
@@ -169,7 +168,7 @@ def test_where_nothing_can_be_learnt_the_source_comes_back(old: Metric) -> None:
     kept(adapt(old, brighter.astype(np.float32)), old, "all images look the same")
     cloud = adapt(old, blob())
     kept(cloud, old, "the images hardly fall into clusters")
-    assert cloud.clusters > 2
+    assert cloud.clusters == 0
     assert f"{cloud.separation:.2f}" in cloud.reason
     kept(adapt(old, blob(), clusters=6), old, "the images hardly fall into clusters")
 
@@ -189,7 +188,7 @@ def test_what_helped_is_said_with_its_evidence() -> None:
     adaptation = adapt(source(), X, clusters=6)
     assert adaptation.helped
     assert adaptation.separation > 0.4
-    assert adaptation.reason == f"300 images in 6 clusters (separation {adaptation.separation:.2f})"
+    assert adaptation.reason == f"300 images in 6 to 24 clusters (separation {adaptation.separation:.2f})"
 
 
 @pytest.mark.parametrize("method", ["cplfpa", "auto"])
@@ -525,23 +524,27 @@ def test_a_memmap_is_adapted_to_as_an_array_is(tmp_path: Path, monkeypatch: pyte
     assert np.array_equal(stored, X)
 
 
-def test_memory_stays_below_that_of_the_images() -> None:
+def test_memory_beside_the_images_does_not_grow_with_them() -> None:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(200_000, 64)).astype(np.float32)
+    X = rng.normal(size=(100_000, 64)).astype(np.float32)
     X += 5 * rng.normal(size=(4, 64)).astype(np.float32)[rng.integers(4, size=len(X))]
-    old = source(64)
-    tracemalloc.start()
-    found = adapt(old, X, clusters=4)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert found.helped
-    assert peak < 0.8 * X.nbytes
+    old, peaks = source(64), []
+    for rows in (len(X) // 4, len(X)):
+        tracemalloc.start()
+        found = adapt(old, X[:rows], clusters=4)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert found.helped
+    assert peaks[1] < 1.1 * peaks[0]
+    assert peaks[1] < 100e6, "a tree of 4,096 rows takes the distances of their pairs"
 
 
 def test_it_is_told_how_far_the_work_is() -> None:
     X, _ = kinds(5, 30, gap=1.5)
     shares: list[float] = []
     adapt(source(), X, progress=shares.append)
-    assert shares == sorted(shares)
-    assert len(shares) > 5
+    assert len(shares) >= 2
+    adapt(source(), X, method="cplfpa", progress=shares.append)
+    assert len(shares) > 7, "the number of clusters is found step by step"
+    assert shares[2:] == sorted(shares[2:])
     assert 0 < shares[0] < shares[-1] <= 1

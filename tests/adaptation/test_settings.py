@@ -14,7 +14,8 @@ from lookdown.errors import InputError
 def test_the_defaults_are_the_algorithm_of_the_paper() -> None:
     assert Settings() == CPLFPA
     assert (CPLFPA.rounds, CPLFPA.nearest, CPLFPA.softness, CPLFPA.source_chips, CPLFPA.full_rank) == (1, 1, 0, 0, 0)
-    assert (CPLFPA.weighting, CPLFPA.indefinite) == (None, None)
+    assert (CPLFPA.weighting, CPLFPA.indefinite, CPLFPA.shrinkage) == (None, None, None)
+    assert (CPLFPA.levels, CPLFPA.centred) == ((), False)
     assert AUTO != CPLFPA
     with pytest.raises(FrozenInstanceError):
         AUTO.rounds = 3  # type: ignore[misc]
@@ -34,6 +35,10 @@ def test_the_defaults_are_the_algorithm_of_the_paper() -> None:
         ({"full_rank": -0.1}, "full_rank is at least 0 and below 1, got -0.1"),
         ({"softness": 1, "nearest": 0.5}, "exclude one another"),
         ({"softness": 1, "weighting": "classes"}, "soft clusters count by pairs"),
+        ({"levels": (1, 4)}, "levels are whole numbers from 2"),
+        ({"levels": (4,), "nearest": 0.5}, "softness and nearest are for K-means"),
+        ({"levels": (4,), "softness": 1}, "softness and nearest are for K-means"),
+        ({"centred": True}, "centred is for the tree of levels"),
     ],
 )
 def test_what_means_nothing_is_refused(changes: dict[str, Any], message: str) -> None:

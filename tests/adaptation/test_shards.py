@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.adaptation.targets import blob, kinds
 
-from lookdown.adaptation import Settings, Shards, adapt, clustering, number_of_clusters, support
+from lookdown.adaptation import Settings, Shards, adapt, clustering, hierarchy, number_of_clusters, support
 from lookdown.adaptation.adapting import Adaptation
 from lookdown.adaptation.shards import over_shards
 from lookdown.errors import InputError
@@ -63,12 +63,16 @@ def test_shards_adapt_as_one_array_does(method: Any, normalize: bool, labelled: 
         assert_same(adapt(metric, Split(X, *cuts), method=method, labels=labels), whole)
 
 
-def test_no_more_than_a_sample_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name in ((clustering, "SAMPLE"), (number_of_clusters, "_ROWS"), (support, "_ROWS")):
-        monkeypatch.setattr(module, name, 120)
+@pytest.mark.parametrize("method", ["auto", "cplfpa"])
+def test_no_more_than_a_sample_is_fetched(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clustering, "SAMPLE", 120)
+    monkeypatch.setattr(hierarchy, "TREE_ROWS", 120)
+    monkeypatch.setattr(number_of_clusters, "_ROWS", 120)
+    for name in ("_ROWS", "_ROWS_OF_GIVEN"):
+        monkeypatch.setattr(support, name, 120)
     X, _ = kinds(6, 60, seed=3)
     shards = Split(X, 100, 200)
-    assert_same(adapt(source(), shards), adapt(source(), X))
+    assert_same(adapt(source(), shards, method=method), adapt(source(), X, method=method))
     assert shards.fetched == 120
 
 

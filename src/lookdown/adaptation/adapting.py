@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from lookdown.adaptation.clustering import SAMPLE, Clusters, all_alike
 from lookdown.adaptation.estimation import estimate, normalizes, target_clusters, weighting
+from lookdown.adaptation.hierarchy import TREE_ROWS, Hierarchy
 from lookdown.adaptation.number_of_clusters import choose_clusters
 from lookdown.adaptation.pseudo_labels import Covariances, pseudo_moments, soft_covariances
-from lookdown.adaptation.settings import AUTO, CPLFPA, Settings
+from lookdown.adaptation.settings import AUTO, AUTO_OF_MIXTURES, CPLFPA, Settings
 from lookdown.adaptation.shards import Rows, Shards, over_shards
 from lookdown.adaptation.support import ENOUGH, separation, separation_of
 from lookdown.errors import InputError, UnsupportedOperationError
@@ -29,7 +30,7 @@ __all__ = ["Adaptation", "Method", "adapt"]
 Method = Literal["auto", "cplfpa"]
 
 _FEWEST = 50  # images that something can be learnt from
-_CHOOSING = 0.8  # share of the time that goes into the number of clusters
+_JUDGED, _CHOOSING, _CLUSTERED = 0.1, 0.7, 0.9  # shares of the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Adaptation:
     """
 
     metric: Metric
-    clusters: int  # 0 where none were looked for
+    clusters: int  # at the coarsest cut of a tree; 0 where none were looked for
     helped: bool
     reason: str
     separation: float = 0.0
@@ -83,12 +84,12 @@ class _Basis:
 
     source: Metric
     settings: Settings
-    clusters: Clusters
+    clusters: Clusters | Hierarchy
     pseudo: PairMoments
     labelled: PairMoments | None
 
     def metric(self) -> Metric:
-        covariances = Covariances.of(self.pseudo, weighting(self.source, self.settings))
+        covariances = Covariances.of(self.pseudo, weighting(self.source, self.settings), self.clusters.cuts)
         return estimate(self.source, self.settings, covariances, self.labelled)
 
     def with_more(self, X: Rows, by: Rows) -> _Basis:
@@ -111,44 +112,42 @@ def adapt(
     X: embeddings, or `Shards` of them: what all rows are needed for is then done where they lie, and some are fetched.
         A mixture, and settings with `nearest` or `softness`, fetch them all.
     method: `cplfpa` is Algorithm 3 of the paper: K-means, all pairs under the pseudo-labels, a new metric. `auto`
-        clusters again in the new space and blends in the source's statistics, the more the fewer images there are;
-        where the target does not fall into clusters it keeps the source metric, and says so. `Settings` is for trying
-        other ways.
-        For a mixture only the clusters differ: its densities are fitted to them alone.
-    clusters: how many kinds there are, and one for the background, rather too many than too few; `auto` finds out.
+        merges images into a tree and takes the mean over its cuts into few and many clusters; where the target does
+        not fall into clusters it keeps the source metric, and says so. `Settings` is for trying other ways.
+        A mixture is fitted to one set of clusters, by K-means.
+    clusters: how many kinds there are, and one for the background; `auto` finds out.
     labels: true ones, and None, NaN or -1 where there are none; the more there are, the less pseudo-labels count.
     cluster_by: embeddings of the same images that clusters are found by, where steadier ones than X are at hand: the
         mean over quarter turns of an image changes little with the heading of what it shows.
-    progress: told now and then which share of the work is done; most of it is to find the number of clusters.
+    progress: told now and then which share of the work is done.
     """
     embeddings, by = _embeddings(metric, X, cluster_by)
-    settings = _settings(method)
+    settings = _settings(method, metric)
     if isinstance(metric, MixtureLikelihoodRatio) and isinstance(method, Settings):
         _refuse_for_mixtures(method)
     target = _Target(metric, embeddings, by, settings, *as_partial_labels(labels, len(embeddings), name="labels"))
     target.refuse_useless_labels()
-    _refuse_count(clusters, len(embeddings))
+    _refuse_count(clusters, len(embeddings), TREE_ROWS if settings.levels else SAMPLE)
     if (method == "auto" or clusters == "auto") and len(embeddings) < _FEWEST:
         return target.kept(f"{len(embeddings)} images are too few to tell clusters in them; {_FEWEST} would do")
     if all_alike(by, normalize=normalizes(metric)):
         return target.kept("all images look the same to the network, so there is one cluster")
-    count = clusters
-    if count == "auto":
-        count = choose_clusters(
-            by, normalize=normalizes(metric), seed=seed, progress=lambda share: progress(_CHOOSING * share)
+    if method == "auto":
+        apart = separation(by, normalize=normalizes(metric), seed=seed)
+        if apart < ENOUGH:
+            return target.kept(
+                f"the images hardly fall into clusters (separation {apart:.2f}, where {ENOUGH} would do), so "
+                "pseudo-labels would say little of kinds",
+                apart,
+            )
+    progress(_JUDGED)
+    if clusters == "auto" and not settings.levels:
+        clusters = choose_clusters(
+            by, normalize=normalizes(metric), seed=seed, progress=lambda share: progress(_JUDGED + _CHOOSING * share)
         )
-    if method != "auto":
-        found = target_clusters(metric, embeddings, count, settings, by, seed)
-        return target.adapted(found, separation_of(found, by, seed))
-    apart = separation(by, normalize=normalizes(metric), seed=seed)
-    if apart < ENOUGH:
-        return target.kept(
-            f"the images hardly fall into clusters (separation {apart:.2f}, where {ENOUGH} would do), so pseudo-labels "
-            "would say little of kinds",
-            count,
-            apart,
-        )
-    return target.adapted(target_clusters(metric, embeddings, count, settings, by, seed), apart)
+    found = target_clusters(metric, embeddings, clusters, settings, by, seed)
+    progress(_CLUSTERED)
+    return target.adapted(found, apart if method == "auto" else separation_of(found, by, seed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,17 +175,17 @@ class _Target:
         work = partial(_labelled_moments, labels=self.labels, known=self.known, normalize=normalizes(self.source))
         return reduce(add, over_shards(self.embeddings, work))
 
-    def kept(self, reason: str, clusters: int = 0, apart: float = 0.0) -> Adaptation:
+    def kept(self, reason: str, apart: float = 0.0) -> Adaptation:
         """Fall back to the source metric, or to it and what the labels teach."""
         labelled = self.labelled()
         if labelled is None or isinstance(self.source, MixtureLikelihoodRatio):
             told = "" if labelled is None else f" (a mixture learns nothing from {self.told()} without clusters)"
             if self.source.calibration_ is not None:
                 told += "; its thresholds are those of the domain it was calibrated on"
-            return Adaptation(self.source, clusters, False, f"the source metric is kept: {reason}{told}", apart)
+            return Adaptation(self.source, 0, False, f"the source metric is kept: {reason}{told}", apart)
         metric = estimate(self.source, self.settings, None, labelled)
         said = f"the source metric is blended with {self.told()}, without clusters: {reason}"
-        return Adaptation(metric, clusters, self.well_labelled, said, apart)
+        return Adaptation(metric, 0, self.well_labelled, said, apart)
 
     @property
     def well_labelled(self) -> bool:
@@ -194,22 +193,23 @@ class _Target:
         free = self.known.sum() - len(np.unique(self.labels[self.known]))
         return bool(free >= 2 * self.embeddings.shape[1])
 
-    def adapted(self, clusters: Clusters, apart: float) -> Adaptation:
-        count = len(clusters.centres)
-        reason = f"{len(self.embeddings):,} images in {count} clusters (separation {apart:.2f})"
+    def adapted(self, clusters: Clusters | Hierarchy, apart: float) -> Adaptation:
+        reason = f"{len(self.embeddings):,} images in {clusters.told} (separation {apart:.2f})"
         if self.known.any():
             reason += f", and {self.told()}"
         helped = apart >= ENOUGH or self.well_labelled
         metric, basis = self.estimated(clusters)
-        return Adaptation(metric, count, helped, reason, apart, basis)
+        return Adaptation(metric, clusters.count, helped, reason, apart, basis)
 
-    def estimated(self, clusters: Clusters) -> tuple[Metric, _Basis | None]:
+    def estimated(self, clusters: Clusters | Hierarchy) -> tuple[Metric, _Basis | None]:
         if isinstance(self.source, MixtureLikelihoodRatio):
+            assert isinstance(clusters, Clusters)
             parameters = self.source.get_params() | {"weighting": weighting(self.source, self.settings)}
             mixture = MixtureLikelihoodRatio(**parameters).fit(self.embeddings[:], self.mixed_labels(clusters))
             mixture.pseudo_labelled_ = True
             return mixture, None
         if self.settings.softness:
+            assert isinstance(clusters, Clusters)
             soft = soft_covariances(self.embeddings[:], clusters, self.settings, self.by[:])
             return estimate(self.source, self.settings, soft, self.labelled()), None
         moments = pseudo_moments(self.embeddings, clusters, self.settings, self.by)
@@ -273,12 +273,14 @@ def _labelled_moments(
     return PairMoments.of(X[rows], labels[part][rows], normalize) if rows.any() else PairMoments(normalize)
 
 
-def _settings(method: Method | Settings) -> Settings:
+def _settings(method: Method | Settings, metric: Metric) -> Settings:
     if isinstance(method, Settings):
         return method
     if method not in ("auto", "cplfpa"):
         raise InputError(f"method must be 'auto', 'cplfpa' or Settings, got {method!r}")
-    return AUTO if method == "auto" else CPLFPA
+    if method == "cplfpa":
+        return CPLFPA
+    return AUTO_OF_MIXTURES if isinstance(metric, MixtureLikelihoodRatio) else AUTO
 
 
 def _refuse_for_mixtures(settings: Settings) -> None:
@@ -286,8 +288,8 @@ def _refuse_for_mixtures(settings: Settings) -> None:
         raise InputError("a mixture is fitted to clusters as they are; of the settings it knows weighting and rounds")
 
 
-def _refuse_count(clusters: int | Literal["auto"], images: int) -> None:
-    most = min(images - 1, SAMPLE)  # as many clusters as images would leave no same pair
+def _refuse_count(clusters: int | Literal["auto"], images: int, sample: int) -> None:
+    most = min(images - 1, sample)  # as many clusters as images would leave no same pair
     if clusters != "auto" and not (isinstance(clusters, int | np.integer) and 2 <= clusters <= most):
         raise InputError(
             f"clusters must be 'auto' or a whole number from 2 to {most} for {images} images, got {clusters!r}"

@@ -14,28 +14,46 @@ from threadpoolctl import ThreadpoolController
 from lookdown.adaptation.shards import Rows, over_shards
 from lookdown.metrics.inputs import Embeddings, unit
 
-__all__ = ["SAMPLE", "STARTS", "Clusters", "all_alike", "find_clusters"]
+__all__ = ["SAMPLE", "STARTS", "Clusters", "all_alike", "find_clusters", "mapped"]
 
 Array = NDArray[np.float64]
 
 SAMPLE = 65_536  # rows that K-means is run on; a set of no more is clustered whole
-_BLOCK = 8192  # rows assigned at a time
+_BLOCK = 8192  # rows assigned at a time, fewer where there are many centres
+_DISTANCES = 2**21  # held at a time
 STARTS = 10  # of K-means, of which the tightest is taken
 
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Centres of K-means, for rows that are put on the unit sphere first if `normalize`, then mapped by `map`."""
+    """Centres, for rows that are put on the unit sphere first if `normalize`, then mapped by `map`."""
 
     centres: Embeddings  # (k, r)
     normalize: bool
     map: Array | None = None  # (d, r): the space of an adapted metric
+    centre: Array | None = None  # (d,): taken off before all else
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.centres)
+
+    @property
+    def told(self) -> str:
+        """The number of clusters, for a reader."""
+        return f"{self.count} clusters"
+
+    @property
+    def cuts(self) -> NDArray[np.int64]:
+        """The one way in which they are the kinds: see `Hierarchy`."""
+        return np.arange(self.count)[None]
 
     def assign(self, X: Embeddings) -> tuple[NDArray[np.int64], Array]:
         """Return the nearest centre of each row, and the squared distance to it; memory is that of a block."""
         labels, distances = np.empty(len(X), np.int64), np.empty(len(X))
-        for begin in range(0, len(X), _BLOCK):
-            rows = slice(begin, begin + _BLOCK)
+        block = max(1, min(_BLOCK, _DISTANCES // len(self.centres)))
+        for begin in range(0, len(X), block):
+            rows = slice(begin, begin + block)
             apart = self.squared_distances(X[rows])
             labels[rows] = apart.argmin(axis=1)
             distances[rows] = apart.min(axis=1)
@@ -43,7 +61,7 @@ class Clusters:
 
     def mapped(self, X: Embeddings) -> Embeddings:
         """Return rows as they were clustered."""
-        return _mapped(X, self.normalize, self.map)
+        return mapped(X, self.normalize, self.map, self.centre)
 
     def squared_distances(self, X: Embeddings) -> Array:
         """Return (rows, centres)."""
@@ -61,7 +79,7 @@ def find_clusters(
     from sklearn.cluster import KMeans  # heavy, and who searches a gallery never clusters
 
     whole = X[:] if len(X) <= SAMPLE else None
-    points = _mapped_sample(X, normalize, map, seed) if whole is None else _mapped(whole, normalize, map)
+    points = _mapped_sample(X, normalize, map, seed) if whole is None else mapped(whole, normalize, map)
     # One thread: with several, sums are taken in whichever order they finish, and the last bits differ from run to run.
     with _threads().limit(limits=1, user_api="openmp"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # there may be fewer distinct rows than clusters
@@ -71,14 +89,28 @@ def find_clusters(
 
 def all_alike(X: Rows, *, normalize: bool) -> bool:
     """Whether rows differ by no more than rounding, on the unit sphere if `normalize`: such clusters mean nothing."""
-    first = _mapped(X[:1], normalize, None)
+    first = mapped(X[:1], normalize, None)
     rounding = 16 * np.finfo(X.dtype).eps * np.abs(first).max()
     return all(over_shards(X, partial(_all_near, first=first, rounding=rounding, normalize=normalize)))
 
 
 def _all_near(X: Embeddings, begin: int, *, first: Embeddings, rounding: float, normalize: bool) -> bool:
     blocks = (X[begin : begin + _BLOCK] for begin in range(0, len(X), _BLOCK))
-    return all(np.abs(_mapped(rows, normalize, None) - first).max() <= rounding for rows in blocks)
+    return all(np.abs(mapped(rows, normalize, None) - first).max() <= rounding for rows in blocks)
+
+
+def mapped(X: Embeddings, normalize: bool, map: Array | None, centre: Array | None = None) -> Embeddings:
+    """Return rows as they are clustered."""
+    points = X if centre is None else X - centre.astype(X.dtype, copy=False)
+    if normalize:
+        points = unit(points) if centre is None else _directions(points)
+    return points if map is None else points @ map.astype(points.dtype, copy=False)
+
+
+def _directions(points: Embeddings) -> Embeddings:
+    """Return points on the unit sphere; one that lies in the centre itself has no direction and stays there."""
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    return np.asarray(np.divide(points, lengths, out=np.zeros_like(points), where=lengths > 0))
 
 
 @cache
@@ -91,9 +123,4 @@ def _mapped_sample(X: Rows, normalize: bool, map: Array | None, seed: int) -> Em
     """Return a sample of rows as they are clustered, mapped in blocks: mapping makes several copies."""
     chosen = np.sort(np.random.default_rng(seed).choice(len(X), SAMPLE, replace=False))
     blocks = (chosen[begin : begin + _BLOCK] for begin in range(0, SAMPLE, _BLOCK))
-    return np.concatenate([_mapped(X[rows], normalize, map) for rows in blocks])
-
-
-def _mapped(X: Embeddings, normalize: bool, map: Array | None) -> Embeddings:
-    points = unit(X) if normalize else X
-    return points if map is None else points @ map.astype(points.dtype, copy=False)
+    return np.concatenate([mapped(X[rows], normalize, map) for rows in blocks])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.adaptation.clustering import Clusters, find_clusters
+from lookdown.adaptation.hierarchy import Hierarchy, find_hierarchy
 from lookdown.adaptation.pseudo_labels import Covariances, pseudo_moments
 from lookdown.adaptation.settings import Settings
 from lookdown.adaptation.shards import Rows
@@ -33,13 +34,15 @@ def weighting(source: Metric, settings: Settings) -> Weighting:
     return settings.weighting or own
 
 
-def target_clusters(source: Metric, X: Rows, clusters: int, settings: Settings, by: Rows, seed: int = 0) -> Clusters:
-    """Find clusters of `by` by K-means, where it lies, and in later rounds in the space of the metric so far."""
-    found = find_clusters(by, clusters, normalize=normalizes(source), seed=seed)
+def target_clusters(
+    source: Metric, X: Rows, clusters: int | Literal["auto"], settings: Settings, by: Rows, seed: int = 0
+) -> Clusters | Hierarchy:
+    """Find clusters of `by` where it lies, and in later rounds in the space of the metric so far."""
+    found = _clusters(source, by, clusters, settings, None, seed)
     for _ in range(settings.rounds - 1):
-        so_far = Covariances.of(pseudo_moments(X, found, settings, by), weighting(source, settings))
+        so_far = Covariances.of(pseudo_moments(X, found, settings, by), weighting(source, settings), found.cuts)
         space = estimate(source, settings, so_far, indefinite="clip").factor_
-        found = find_clusters(by, clusters, normalize=normalizes(source), map=space, seed=seed)
+        found = _clusters(source, by, clusters, settings, space, seed)
     return found
 
 
@@ -62,6 +65,17 @@ def estimate(
         metric.fit_covariances(blend.same, blend.different / (1 - settings.full_rank), blend.mean, free=blend.free)
     metric.pseudo_labelled_ = True
     return metric
+
+
+def _clusters(
+    source: Metric, by: Rows, clusters: int | Literal["auto"], settings: Settings, space: Array | None, seed: int
+) -> Clusters | Hierarchy:
+    normalize = normalizes(source)
+    if settings.levels:
+        centred = settings.centred and space is None  # the space of a metric compares by differences, from wherever
+        return find_hierarchy(by, clusters, settings.levels, normalize=normalize, centred=centred, map=space, seed=seed)
+    assert clusters != "auto"
+    return find_clusters(by, clusters, normalize=normalize, map=space, seed=seed)
 
 
 def _with_source(target: Covariances, source: Metric, settings: Settings) -> Covariances:
@@ -108,4 +122,5 @@ def _parameters(source: Metric, settings: Settings) -> dict[str, Any]:
     elif isinstance(source, MixtureLikelihoodRatio):
         parameters = {"shrinkage": source.shrinkage, "indefinite": "keep"}
     parameters |= {"normalize": normalizes(source), "weighting": weighting(source, settings)}
-    return parameters | ({"indefinite": settings.indefinite} if settings.indefinite else {})
+    said = {"indefinite": settings.indefinite, "shrinkage": settings.shrinkage}
+    return parameters | {name: value for name, value in said.items() if value is not None}

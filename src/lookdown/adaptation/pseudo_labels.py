@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.adaptation.clustering import Clusters
+from lookdown.adaptation.hierarchy import Hierarchy
 from lookdown.adaptation.settings import Settings
 from lookdown.adaptation.shards import Rows, Shards, over_shards
 from lookdown.adaptation.soft_moments import SoftMoments
@@ -34,10 +35,14 @@ class Covariances:
     free: tuple[float, float]  # independent chips, less the means taken off
 
     @classmethod
-    def of(cls, moments: PairMoments, weighting: Weighting) -> Covariances:
-        """Return what labels, true or not, make of all pairs."""
+    def of(cls, moments: PairMoments, weighting: Weighting, cuts: NDArray[np.int64] | None = None) -> Covariances:
+        """Return what labels, true or not, make of all pairs; with several `cuts` of them, the mean over these."""
         free = moments.samples - len(moments.classes), moments.samples - 1
-        return cls(*moments.covariances(weighting), moments.mean, free)
+        if cuts is None or len(cuts) == 1:
+            return cls(*moments.covariances(weighting), moments.mean, free)
+        each = [moments.regrouped(cut[moments.classes]).covariances(weighting) for cut in cuts]
+        same, different = (np.mean(parts, axis=0) for parts in zip(*each, strict=True))
+        return cls(same, different, moments.mean, free)
 
     def blended(self, other_same: Array, other_different: Array, share: float) -> Covariances:
         """Return a blend in which the other covariances have a share of 0 to 1."""
@@ -46,7 +51,7 @@ class Covariances:
         return Covariances(same, different, self.mean, self.free)
 
 
-def pseudo_moments(X: Rows, clusters: Clusters, settings: Settings, by: Rows) -> PairMoments:
+def pseudo_moments(X: Rows, clusters: Clusters | Hierarchy, settings: Settings, by: Rows) -> PairMoments:
     """Return the moments of all pairs, each chip labelled by the cluster that `by` has it in; memory is a block's."""
     if settings.nearest < 1:  # which rows lie nearest is known only where all of them are
         X, by = X[:], by[:]
@@ -82,7 +87,9 @@ def nearest_rows(labels: NDArray[np.int64], distances: Array, share: float) -> N
     return counted
 
 
-def _moments(X: Embeddings, begin: int, *, clusters: Clusters, nearest: float, by: Embeddings | None) -> PairMoments:
+def _moments(
+    X: Embeddings, begin: int, *, clusters: Clusters | Hierarchy, nearest: float, by: Embeddings | None
+) -> PairMoments:
     labels, distances = clusters.assign(X if by is None else by)
     counted = nearest_rows(labels, distances, nearest)
     moments = PairMoments(normalize=clusters.normalize)

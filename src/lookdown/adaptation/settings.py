@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from lookdown.adaptation.hierarchy import LEVELS
 from lookdown.errors import InputError
 from lookdown.metrics.pair_moments import Weighting
 
-__all__ = ["AUTO", "CPLFPA", "Settings"]
+__all__ = ["AUTO", "AUTO_OF_MIXTURES", "CPLFPA", "Settings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +18,9 @@ class Settings:
 
     weighting: Weighting | None = None  # `classes` lets each cluster count alike; None: as the source metric has it
     indefinite: Literal["clip", "keep"] | None = None  # None: as the source metric has it
+    shrinkage: float | Literal["auto"] | None = None  # None: as the source metric has it
+    levels: tuple[int, ...] = ()  # numbers of clusters that Ward's tree may be cut at; (): K-means
+    centred: bool = False  # the tree is of directions from the mean of the target, not from the origin
     rounds: int = 1  # from the second on, clusters are found in the space of the metric so far
     nearest: float = 1.0  # share of each cluster that counts, those nearest to its centre
     softness: float = 0.0  # above 0, a chip belongs to near clusters in part: temperature, in mean squared distances
@@ -34,7 +38,15 @@ class Settings:
             raise InputError("softness and nearest exclude one another; choose one of them")
         if self.softness and self.weighting == "classes":
             raise InputError("soft clusters count by pairs; leave weighting='classes' away")
+        if not all(isinstance(level, int) and level >= 2 for level in self.levels):
+            raise InputError(f"levels are whole numbers from 2, got {self.levels!r}")
+        if self.levels and (self.softness or self.nearest < 1):
+            raise InputError("softness and nearest are for K-means; leave levels away with them")
+        if self.centred and not self.levels:
+            raise InputError("centred is for the tree of levels; K-means clusters images where they lie")
 
 
 CPLFPA = Settings()
-AUTO = Settings(rounds=2, source_chips=300)  # the best on validation splits, see docs/adaptation.md
+# The best on validation splits, see docs/adaptation.md.
+AUTO = Settings(weighting="classes", levels=LEVELS, centred=True, shrinkage="auto")
+AUTO_OF_MIXTURES = Settings(rounds=2)  # their densities are fitted to one set of labels

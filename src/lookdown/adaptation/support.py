@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn import config_context
 
 from lookdown.adaptation.clustering import Clusters, find_clusters
+from lookdown.adaptation.hierarchy import Hierarchy
 from lookdown.adaptation.shards import Rows
+from lookdown.adaptation.silhouettes import silhouette_of
 from lookdown.metrics.inputs import Embeddings
 
 __all__ = ["ENOUGH", "separation", "separation_of", "silhouette"]
@@ -16,7 +17,6 @@ _LADDER = (5, 8, 12, 16, 24, 48, 96)  # not fewer: any oblong cloud falls into t
 _ROWS = 1024  # that are looked at
 _ROWS_OF_GIVEN = 512  # where the clusters are given: judging them should take less time than finding them
 _ROWS_A_CLUSTER = 10
-_MEGABYTES = 16  # of distances held at a time
 
 
 def separation(X: Rows, *, normalize: bool, seed: int = 0) -> float:
@@ -29,24 +29,16 @@ def separation(X: Rows, *, normalize: bool, seed: int = 0) -> float:
     return max((silhouette(rows, count, normalize=normalize, seed=seed, starts=1) for count in counts), default=0.0)
 
 
-def separation_of(clusters: Clusters, X: Rows, seed: int = 0) -> float:
+def separation_of(clusters: Clusters | Hierarchy, X: Rows, seed: int = 0) -> float:
     """Return how far these clusters stand apart."""
-    return _mean_silhouette(clusters, _looked_at(X, seed, _ROWS_OF_GIVEN))
+    rows = _looked_at(X, seed, _ROWS_OF_GIVEN)
+    return silhouette_of(clusters.mapped(rows), clusters.cuts[0][clusters.assign(rows)[0]])
 
 
 def silhouette(rows: Embeddings, clusters: int, *, normalize: bool, seed: int, starts: int) -> float:
     """Return the mean silhouette of K-means clusters: 1 where each is a point, 0 where they touch."""
-    return _mean_silhouette(find_clusters(rows, clusters, normalize=normalize, seed=seed, starts=starts), rows)
-
-
-def _mean_silhouette(clusters: Clusters, rows: Embeddings) -> float:
-    from sklearn.metrics import silhouette_score  # heavy, and who searches a gallery never clusters
-
-    labels = clusters.assign(rows)[0]
-    if not 2 <= len(np.unique(labels)) < len(rows):
-        return -1.0
-    with config_context(working_memory=_MEGABYTES, assume_finite=True):
-        return float(silhouette_score(clusters.mapped(rows), labels))
+    found = find_clusters(rows, clusters, normalize=normalize, seed=seed, starts=starts)
+    return silhouette_of(found.mapped(rows), found.assign(rows)[0])
 
 
 def _looked_at(X: Rows, seed: int, rows: int) -> Embeddings:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from lookdown.adaptation import AUTO, CPLFPA, Settings, adapt
 from lookdown.adaptation.estimation import normalizes
+from lookdown.adaptation.hierarchy import LEVELS
 from lookdown.adaptation.number_of_clusters import choose_clusters
 from lookdown.chips.protocols import conventional
 from lookdown.config import read_recipe
@@ -44,16 +45,14 @@ VARIANTS: dict[str, Settings] = {
     "soft clusters": Settings(softness=0.5),
     "half of a full-rank metric": Settings(full_rank=0.5),
     "clustered again": Settings(rounds=2),
-    "clustered again, twice": Settings(rounds=3),
     "source worth 300 chips": Settings(source_chips=300),
-    "source worth 1,000 chips": Settings(source_chips=1000),
-    "source worth 3,000 chips": Settings(source_chips=3000),
-    "clustered again, source worth 300 chips (auto)": AUTO,
-    "clustered again, source worth 1,000 chips": Settings(rounds=2, source_chips=1000),
-    "clustered again, source worth 3,000 chips": Settings(rounds=2, source_chips=3000),
-    "clustered again, source worth 300 chips, each cluster alike": Settings(
-        rounds=2, source_chips=300, weighting="classes"
-    ),
+    "clustered again, source worth 300 chips": Settings(rounds=2, source_chips=300),
+    "tree": Settings(levels=LEVELS),
+    "tree, centred": Settings(levels=LEVELS, centred=True),
+    "tree, centred, least shrinkage": Settings(levels=LEVELS, centred=True, shrinkage="auto"),
+    "tree, centred, least shrinkage, each cluster alike (auto)": AUTO,
+    "auto, clustered again": replace(AUTO, rounds=2),
+    "auto, source worth 300 chips": replace(AUTO, source_chips=300),
 }
 
 
@@ -82,17 +81,21 @@ class Study:
             recipe = replace(recipe, stage2=replace(recipe.stage2, epochs=0))
         trained = train_on(source, train, recipe, self.kept)
         metric = fitted_ratio(trained.embeddings(source)[train], source.labels[train])
-        return Case(target, roles, trained.embeddings(target), metric, lambda: trained.steady_embeddings(target))
+        return Case(
+            target, roles, trained.embeddings(target), metric, lambda: trained.steady_embeddings(target, roles.target)
+        )
 
 
 def variants(cases: list[Case], clusters: int | None = None) -> dict[str, Values]:
     """Return the mAP of the cosine, the source metric, every variant, and of true labels, for each case."""
     rows: dict[str, list[float]] = {}
     for seed, case in enumerate(cases):
-        count = automatic(case, seed) if clusters is None else clusters
+        by = case.steady_target
+        count = choose_clusters(by, normalize=normalizes(case.source), seed=seed) if clusters is None else clusters
         found: dict[str, Metric] = {"cosine": Cosine().fit(case.target), "source metric": case.source}
         for name, settings in VARIANTS.items():
-            made = adapt(case.source, case.target, clusters=count, method=settings, seed=seed)
+            some: int | Literal["auto"] = "auto" if settings.levels and clusters is None else count
+            made = adapt(case.source, case.target, clusters=some, method=settings, cluster_by=by, seed=seed)
             found[name] = made.metric
         found["true labels (ceiling)"] = fitted_ratio(case.target, case.target_labels)
         for name, metric in found.items():
@@ -109,25 +112,23 @@ def sweep(
         kinds = len(np.unique(case.target_labels))  # background among them
         counts = {f"kinds {offset:+d}" if offset else "kinds": max(2, kinds + offset) for offset in offsets}
         counts |= {f"{factor} x kinds": factor * kinds for factor in times}
-        counts["automatic"] = automatic(case, seed)
-        for name, count in counts.items():
-            made = adapt(case.source, case.target, clusters=count, method=AUTO, seed=seed)
+        by = case.steady_target
+        for name in (*counts, "automatic"):
+            made = adapt(
+                case.source, case.target, clusters=counts.get(name, "auto"), method=AUTO, cluster_by=by, seed=seed
+            )
             rows.setdefault(name, []).append(case.mean_average_precision(made.metric))
-        rows.setdefault("(its number)", []).append(counts["automatic"])
+        rows.setdefault("(its number)", []).append(made.clusters)
     return {name: np.array(values) for name, values in rows.items()}
-
-
-def automatic(case: Case, seed: int = 0) -> int:
-    """Return the number of clusters that `adapt` would choose."""
-    return choose_clusters(case.target, normalize=normalizes(case.source), seed=seed)
 
 
 def helped(cases: list[Case]) -> list[tuple[bool, float, float]]:
     """Return for each case what `adapt` says of itself, the separation, and what adapting would have gained."""
     rows = []
     for seed, case in enumerate(cases):
-        said = adapt(case.source, case.target, seed=seed)
-        done = adapt(case.source, case.target, clusters=max(said.clusters, 2), method=AUTO, seed=seed)
+        by = case.steady_target
+        said = adapt(case.source, case.target, cluster_by=by, seed=seed)
+        done = adapt(case.source, case.target, method=AUTO, cluster_by=by, seed=seed)
         gain = case.mean_average_precision(done.metric) - case.mean_average_precision(case.source)
         rows.append((said.helped, said.separation, gain))
     return rows
@@ -147,12 +148,11 @@ def few_labels(domain: Domain, counts: tuple[int, ...], seeds: int, dimension: i
         roles = divide(domain, seed, protocol=conventional)
         case = Case(domain, roles, embeddings, Cosine().fit(embeddings), lambda: embeddings)
         images = np.concatenate([roles.train, roles.target])
-        clusters = choose_clusters(embeddings[images], normalize=True, seed=seed)
         rows.setdefault("cosine", []).append(case.mean_average_precision(case.source))
         for count in counts:
             marked = _marked(domain, roles.train, count, seed)
             labels = [domain.labels[row] if row in marked else None for row in images.tolist()]
-            made = adapt(case.source, embeddings[images], clusters=clusters, labels=labels, seed=seed)
+            made = adapt(case.source, embeddings[images], labels=labels, seed=seed)
             rows.setdefault(f"{count} labels a class", []).append(case.mean_average_precision(made.metric))
     return {name: np.array(values) for name, values in rows.items()}
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from lookdown.adaptation import CPLFPA
-from lookdown.adaptation.clustering import Clusters
 from lookdown.adaptation.estimation import estimate, normalizes, target_clusters, weighting
 from lookdown.adaptation.pseudo_labels import Covariances
 from lookdown.experiments.paper_values import RUNNING_TIME
@@ -86,9 +85,7 @@ class Target:
         seconds = []
         for _ in range(turns):
             begin = time.perf_counter()
-            clusters: Clusters = target_clusters(
-                case.source, case.target, base_clusters(case), CPLFPA, case.target, seed
-            )
+            clusters = target_clusters(case.source, case.target, base_clusters(case), CPLFPA, case.target, seed)
             labels = clusters.assign(case.target)[0]
             seconds.append(time.perf_counter() - begin)
         rows = np.asarray(unit(case.target) if normalizes(case.source) else case.target, np.float64)

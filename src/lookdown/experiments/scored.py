@@ -10,17 +10,18 @@ from lookdown.experiments.rules import ADAPTED, CLASSICAL, RULES
 from lookdown.experiments.setting import Setting, Trunk
 from lookdown.experiments.tasks import Task
 
-__all__ = ["scores"]
+__all__ = ["score", "scores"]
 
-_REVISIONS = {ADAPTED: 2}  # 1 if not named; raised when a rule changes, so that old scores are not used
+_REVISIONS = {ADAPTED: 3}  # 1 if not named; raised when a rule changes, so that old scores are not used
 
 
 def scores(setting: Setting, task: Task, loss: str, rule: str, trunk: Trunk = "first") -> list[Evaluation]:
     """Return the evaluation of a loss and a rule for each seed."""
-    return [_score(setting, task, loss, rule, seed, trunk) for seed in setting.each_seed]
+    return [score(setting, task, loss, rule, seed, trunk) for seed in setting.each_seed]
 
 
-def _score(setting: Setting, task: Task, loss: str, rule: str, seed: int, trunk: Trunk) -> Evaluation:
+def score(setting: Setting, task: Task, loss: str, rule: str, seed: int, trunk: Trunk = "first") -> Evaluation:
+    """Return the evaluation of one seed."""
     recipe = setting.recipe(task, loss, seed, trunk)
     roles = setting.roles(task, seed)
     key = hashlib.sha256(

@@ -16,14 +16,16 @@ from lookdown.experiments.choosing import best_baseline, choose
 from lookdown.experiments.comparison import BASELINES
 from lookdown.experiments.report import Page, Table, half_width, spread
 from lookdown.experiments.rules import ADAPTED, CLASSICAL, COSINE, RATIO, RULES
-from lookdown.experiments.scored import scores
+from lookdown.experiments.scored import score
 from lookdown.experiments.setting import Setting
 from lookdown.experiments.tasks import TASKS, Task
 from lookdown.metrics import Estimate
 
 __all__ = ["Found", "make", "run"]
 
-Scores = dict[str, dict[str, list[Evaluation]]]  # loss, rule, seed
+_BEST = "best by validation"  # a row of its own where not every loss is trained: in each split another one
+
+Scores = dict[str, dict[str, list[Evaluation]]]  # row, rule, seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,8 @@ class Found:
     @property
     def by_test(self) -> str:
         """The baseline that is best on the test by the cosine: chosen after the fact, in its favour."""
-        some = [loss for loss in self.scores if loss not in ("glrt", "unified")]
-        return max(some, key=lambda loss: _mean(self.scores[loss][COSINE]))
+        some = [row for row in self.scores if row not in ("glrt", "unified")]
+        return max(some, key=lambda row: _mean(self.scores[row][COSINE]))
 
 
 def make(setting: Setting) -> Page:
@@ -60,11 +62,19 @@ def make(setting: Setting) -> Page:
 def run(setting: Setting, task: Task) -> Found:
     """Train and score every loss of a scale on a task."""
     best = _validated_best(setting, task)
-    losses: tuple[str, ...] = (*BASELINES, "unified", "glrt")
-    if setting.scale == "cpu":
-        losses = tuple(dict.fromkeys(("identity", "unified", *best, "glrt")))  # what two cores can do
-    rules = {loss: (*RULES, *(CLASSICAL if loss == "identity" else ())) for loss in losses}
-    found = {loss: {rule: scores(setting, task, loss, rule) for rule in rules[loss]} for loss in losses}
+    seeds = setting.each_seed
+    rows: dict[str, Sequence[str]] = {loss: [loss] * len(seeds) for loss in (*BASELINES, "unified", "glrt")}
+    if setting.scale == "cpu":  # what two cores can do
+        rows = {name: rows[name] for name in ("identity", "unified", "glrt")}
+        rows = {_BEST: best, **rows}
+    rules = {name: (*RULES, *(CLASSICAL if name == "identity" else ())) for name in rows}
+    found = {
+        name: {
+            rule: [score(setting, task, loss, rule, seed) for loss, seed in zip(losses, seeds, strict=True)]
+            for rule in rules[name]
+        }
+        for name, losses in rows.items()
+    }
     return Found(task, found, best)
 
 
@@ -105,7 +115,8 @@ def _verdict(found: Found) -> str:
     """Say what holds of the targets, from the figures."""
     rule = ADAPTED if found.task.unseen else RATIO
     ours = found.scores["glrt"][rule]
-    chosen = [found.scores[loss][COSINE][seed] for seed, loss in enumerate(found.by_validation)]
+    of_each = [found.scores.get(_BEST, found.scores.get(loss, {})) for loss in found.by_validation]
+    chosen = [ways[COSINE][seed] for seed, ways in enumerate(of_each)]
     against = {
         f"best baseline by validation, cosine ({', '.join(found.by_validation)})": chosen,
         f"best baseline by test, cosine ({found.by_test})": found.scores[found.by_test][COSINE],

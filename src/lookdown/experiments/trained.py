@@ -51,19 +51,23 @@ class Trained:
         self._load(embedder)
         return embedder.eval()
 
-    def steady_embeddings(self, domain: Domain) -> Array:
-        """Return the mean over four quarter turns of every chip, which changes little with the heading of an object."""
+    def steady_embeddings(self, domain: Domain, rows: Rows) -> Array:
+        """Return the mean over four quarter turns of some chips, which changes little with the heading of an object."""
         turns = 4 if self.recipe.trunk == "finetune" else min(4, self.recipe.views)  # of a frozen trunk, what is cached
-        return np.asarray(np.mean([self.embeddings(domain, turn) for turn in range(turns)], axis=0))
+        turned = [self._kept(domain, rows, turn) for turn in range(1, turns)]
+        return np.asarray(np.mean([self.embeddings(domain)[rows], *turned], axis=0))
 
-    def embeddings(self, domain: Domain, turn: int = 0) -> Array:
-        """Return the embeddings of every chip of a domain, as it is or turned, made once and kept."""
-        turned = f"-turned-{turn}" if turn else ""
+    def embeddings(self, domain: Domain) -> Array:
+        """Return the embeddings of every chip of a domain, made once and kept."""
+        return self._kept(domain, np.arange(len(domain)), 0)
+
+    def _kept(self, domain: Domain, rows: Rows, turn: int) -> Array:
+        """Return the embeddings of some chips, as they are or turned."""
+        turned = f"-turned-{turn}-{hashlib.sha256(rows.tobytes()).hexdigest()[:16]}" if turn else ""
         kept = self.path / f"embeddings-{domain.fingerprint[:16]}{turned}.safetensors"
         if not kept.is_file():
             network = self._load(_fresh(self.recipe))
-            samples = domain.samples(np.arange(len(domain)))
-            found = embed_all(network, samples, self.recipe.network.dimension, turn)
+            found = embed_all(network, domain.samples(rows), self.recipe.network.dimension, turn)
             part = kept.with_name(f".{kept.name}.part")
             save_file({"embeddings": found}, part)
             part.rename(kept)
@@ -88,7 +92,7 @@ class Case:
     roles: Roles
     embeddings: Array  # of all chips of the domain
     source: Metric
-    steady: Callable[[], Array]  # embeddings that change little with the heading; made when they are asked for
+    steady: Callable[[], Array]  # of the target, changing little with the heading; made when they are asked for
 
     @property
     def target(self) -> Array:
@@ -98,7 +102,7 @@ class Case:
     @property
     def steady_target(self) -> Array:
         """What clusters of the target are found by."""
-        return self.steady()[self.roles.target]
+        return self.steady()
 
     @property
     def target_labels(self) -> NDArray[np.str_]:

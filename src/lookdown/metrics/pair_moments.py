@@ -69,6 +69,15 @@ class PairMoments:
         merged._merge(other)
         return merged
 
+    def regrouped(self, names: ArrayLike) -> Self:
+        """Return the moments of the same samples in other classes: each class as a whole goes to the one named."""
+        given = as_labels(names, len(self.classes))
+        merged = type(self)(self.normalize)
+        merged._make_room(np.unique(given), self.dim)
+        for row, place in enumerate(np.searchsorted(merged.classes, given)):
+            merged._absorb(place, self.counts[row], self.means[row], self.scatters[row])
+        return merged
+
     def reduce(self, group: ProcessGroup | None = None) -> Self:
         """Return the moments of all processes of a torch.distributed group, the same bits on each of them.
 
