@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pytest
 from tests.experiments.smoke import smoke
 
-from lookdown.evaluation import evaluate
+from lookdown.evaluation import Evaluation, evaluate
 from lookdown.experiments import comparison, study
 from lookdown.experiments.rules import COSINE, RULES
-from lookdown.experiments.tasks import SHIPS
+from lookdown.experiments.setting import Setting
+from lookdown.experiments.tasks import SHIPS, UDA_MAR, Task
 from lookdown.losses import LOSSES
 
 
@@ -20,6 +24,32 @@ def test_the_study_compares_with_the_best_baseline_and_says_by_how_much() -> Non
     assert set(found.by_validation) <= set(comparison.BASELINES)
     assert len(found.by_validation) == len(smoke().each_seed)
     assert set(RULES) <= set(found.scores["glrt"])
+
+
+def test_a_network_that_is_fine_tuned_has_the_best_baseline_of_each_split_in_one_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which losses are scored where; the scores themselves are of a network that takes minutes."""
+    asked: list[tuple[str, int]] = []
+
+    def scored(setting: Setting, task: Task, loss: str, rule: str, seed: int) -> Evaluation:
+        asked.append((loss, seed))
+        at = {"glrt": 0, "unified": 4}.get(loss, 2)
+        ranks = -np.abs(np.arange(5.0) - at)[None]
+        return evaluate(ranks, None, ["a"], None, ["a", "b", "b", "b", "b"], groups=["here"])
+
+    monkeypatch.setattr(study, "score", scored)
+    setting = Setting("cpu", tmp_path)
+    found = study.run(setting, UDA_MAR)
+    best = [setting.best_baseline(UDA_MAR, seed) for seed in setting.each_seed]
+    assert list(found.by_validation) == best
+    assert len(set(best)) > 1, "else there is nothing to tell apart"
+    assert set(found.scores) == {"best by validation", "identity", "unified", "glrt"}
+    wanted = [(loss, seed) for loss in ("identity", "unified", "glrt") for seed in setting.each_seed]
+    assert set(asked) == {*wanted, *((loss, seed) for seed, loss in enumerate(best))}
+    assert found.by_test in ("best by validation", "identity")
+    verdict = study._verdict(found)
+    assert f"best baseline by validation, cosine ({', '.join(map(str, best))}): +" in verdict
 
 
 def test_differences_are_paired_and_groups_are_drawn_once_for_all_seeds() -> None:

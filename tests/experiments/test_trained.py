@@ -106,7 +106,7 @@ def test_steady_embeddings_are_the_mean_over_turns_of_the_whole_network(trunk: s
     domain = read_domain(tmp_path / "ships", made)
     trained = train_on(domain, divide(domain, 0).train, made, tmp_path / "runs")
     seen = trained.embedder().embed(list(domain.paths[:5]), turns=4)
-    assert np.allclose(seen, trained.steady_embeddings(domain)[:5], atol=1e-4)
+    assert np.allclose(seen, trained.steady_embeddings(domain, np.arange(5)), atol=1e-4)
 
 
 def test_a_case_is_searched_with_its_places(domain: Domain, tmp_path: Path) -> None:
@@ -114,10 +114,11 @@ def test_a_case_is_searched_with_its_places(domain: Domain, tmp_path: Path) -> N
     trained = train_on(domain, roles.train, recipe(), tmp_path / "runs")
     embeddings = trained.embeddings(domain)
     source = fitted_ratio(embeddings[roles.train], domain.labels[roles.train], recipe())
-    case = Case(domain, roles, embeddings, source, lambda: trained.steady_embeddings(domain))
+    case = Case(domain, roles, embeddings, source, lambda: trained.steady_embeddings(domain, roles.target))
     found = case.evaluate(Cosine().fit(case.target))
     assert 0 < case.mean_average_precision(case.source) < 100
     assert 100 * found.mean_average_precision == case.mean_average_precision(Cosine().fit(case.target))
     assert found.queries.groups == tuple(domain.groups[roles.query].tolist())
-    assert np.array_equal(case.steady_target, trained.steady_embeddings(domain)[roles.target])
+    assert np.array_equal(case.steady_target, trained.steady_embeddings(domain, roles.target))
+    assert np.allclose(case.steady_target, trained.steady_embeddings(domain, np.arange(len(domain)))[roles.target])
     assert (case.target_labels == "").sum() == domain.background[roles.gallery].sum()

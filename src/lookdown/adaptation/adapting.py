@@ -183,7 +183,8 @@ class _Target:
             if self.source.calibration_ is not None:
                 told += "; its thresholds are those of the domain it was calibrated on"
             return Adaptation(self.source, 0, False, f"the source metric is kept: {reason}{told}", apart)
-        metric = estimate(self.source, self.settings, None, labelled)
+        settings = CPLFPA if self.settings == AUTO else self.settings  # what `auto` says is of clusters
+        metric = estimate(self.source, settings, None, labelled)
         said = f"the source metric is blended with {self.told()}, without clusters: {reason}"
         return Adaptation(metric, 0, self.well_labelled, said, apart)
 
