@@ -1,4 +1,4 @@
-"""Adaptation against its K-means alone; all pairs against samples of them (Table VIII); a target of a million."""
+"""Adaptation against its K-means or tree alone; all pairs against samples of them (Table VIII); a million images."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import linkage
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
@@ -53,6 +54,22 @@ def against_k_means(kinds: str, gap: float) -> Row:
         theirs,
         limit=1.5,
         turns=15,
+    )
+
+
+def against_tree() -> Row:
+    """The default end to end: whether images fall into clusters, the tree and its cuts, moments, the metric."""
+    world, rng = GaussianWorld.random(64, gap=2.0), np.random.default_rng(0)
+    source = GaussianLikelihoodRatio().fit(*world.chips(60, 10, rng))
+    X = rng.permutation(world.chips(8, 320, rng)[0])[:IMAGES]
+    assert adapt(source, X).helped
+    return compare(
+        f"adapt as it comes, {IMAGES:,} x 64",
+        lambda: adapt(source, X),
+        "scipy's linkage by Ward's rule alone",
+        lambda: linkage(X, "ward"),
+        limit=5.0,
+        turns=5,
     )
 
 
@@ -132,7 +149,7 @@ def main() -> None:
     memory = large_targets()  # first: on Linux a process starts with the peak of the one that started it
     with threadpool_limits(1):
         table_viii()
-        rows = [memory, against_k_means("that overlap", 0.5), against_k_means("far apart", 2.0)]
+        rows = [memory, against_k_means("that overlap", 0.5), against_k_means("far apart", 2.0), against_tree()]
     report("Adaptation", rows)
 
 

@@ -9,7 +9,9 @@ import pytest
 from tests.experiments.smoke import smoke
 
 from lookdown.errors import InputError
+from lookdown.experiments.report import Page
 from lookdown.experiments.reproduce import TARGETS, reproduce
+from lookdown.experiments.setting import Scale, Setting
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -23,6 +25,17 @@ def test_every_target_writes_a_page_with_its_command(name: str, tmp_path: Path) 
     assert "nan" not in text.lower()
     for picture in re.findall(r"\]\((\w+\.png)\)", text):
         assert (tmp_path / picture).stat().st_size > 5_000
+
+
+def test_a_page_of_larger_networks_stands_beside_that_of_the_usual_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TARGETS, "study", lambda setting: Page("Study", "of a scale"))
+    written: list[Path] = []
+    scales: tuple[Scale, ...] = "head", "cpu", "paper"
+    for scale in scales:
+        reproduce(["study"], Setting(scale, tmp_path / "runs"), tmp_path, written.append)
+    assert [file.name for file in written] == ["study.md", "study-cpu.md", "study-paper.md"]
 
 
 def test_all_are_the_papers_tables_and_figures() -> None:
