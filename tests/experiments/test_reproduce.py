@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 from tests.experiments.smoke import smoke
 
 from lookdown.errors import InputError
-from lookdown.experiments.report import Page
+from lookdown.experiments.report import Page, Picture
 from lookdown.experiments.reproduce import TARGETS, reproduce
 from lookdown.experiments.setting import Scale, Setting
 
@@ -27,15 +28,18 @@ def test_every_target_writes_a_page_with_its_command(name: str, tmp_path: Path) 
         assert (tmp_path / picture).stat().st_size > 5_000
 
 
-def test_a_page_of_larger_networks_stands_beside_that_of_the_usual_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(TARGETS, "study", lambda setting: Page("Study", "of a scale"))
+def test_pages_of_larger_networks_have_a_folder_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def page(setting: Setting) -> Page:
+        return Page("Study", "of a scale", [Picture("dots", Figure(), "Dots.")])
+
+    monkeypatch.setitem(TARGETS, "study", page)
     written: list[Path] = []
     scales: tuple[Scale, ...] = "head", "cpu", "paper"
     for scale in scales:
         reproduce(["study"], Setting(scale, tmp_path / "runs"), tmp_path, written.append)
-    assert [file.name for file in written] == ["study.md", "study-cpu.md", "study-paper.md"]
+    folders = tmp_path, tmp_path / "cpu", tmp_path / "paper"
+    assert written == [folder / "study.md" for folder in folders]
+    assert all((folder / "dots.png").is_file() for folder in folders), "no picture is overwritten"
 
 
 def test_all_are_the_papers_tables_and_figures() -> None:

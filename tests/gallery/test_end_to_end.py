@@ -151,4 +151,4 @@ def test_an_archive_without_a_label_is_taught_by_a_few_marks(tmp_path: Path) -> 
     after = precision()
     print(f"precision at 10 over {len(asked)} queries: {before:.3f}, after {len(marked)} marks {after:.3f}")
     assert learnt.changed
-    assert after > before + 0.02
+    assert after > before + 0.03

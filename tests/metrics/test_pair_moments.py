@@ -95,6 +95,18 @@ def test_classes_larger_than_a_block_are_merged_within_the_class() -> None:
     np.testing.assert_allclose(moments.scatters[1], (x - x.mean(axis=0)).T @ (x - x.mean(axis=0)), rtol=1e-11)
 
 
+def test_classes_that_are_regrouped_have_the_moments_of_their_samples_together() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 4)), rng.integers(6, size=60)
+    names = np.array(["plane", "ship", "plane", "car", "ship", "ship"])
+    found, wanted = PairMoments.of(X, y).regrouped(names), PairMoments.of(X, names[y])
+    assert found.classes.tolist() == ["car", "plane", "ship"]
+    for weighting in ("pairs", "classes"):
+        np.testing.assert_allclose(found.covariances(weighting), wanted.covariances(weighting))
+    with pytest.raises(InputError, match="6"):
+        PairMoments.of(X, y).regrouped(names[:5])
+
+
 def test_an_offset_of_a_million_keeps_eight_digits() -> None:
     X, y = sample(500)
     X = np.round(X, 3)  # so that adding the offset loses nothing of the data themselves

@@ -30,7 +30,7 @@ __all__ = ["Adaptation", "Method", "adapt"]
 Method = Literal["auto", "cplfpa"]
 
 _FEWEST = 50  # images that something can be learnt from
-_JUDGED, _CHOOSING, _CLUSTERED = 0.1, 0.7, 0.9  # shares of the time
+_JUDGED, _CHOOSING, _CLUSTERED = 0.1, 0.3, 0.5  # shares of the work; of many images, assigning all is the most
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def adapt(
         _refuse_for_mixtures(method)
     target = _Target(metric, embeddings, by, settings, *as_partial_labels(labels, len(embeddings), name="labels"))
     target.refuse_useless_labels()
-    _refuse_count(clusters, len(embeddings), TREE_ROWS if settings.levels else SAMPLE)
+    _refuse_count(clusters, min(len(embeddings), TREE_ROWS if settings.levels else SAMPLE))
     if (method == "auto" or clusters == "auto") and len(embeddings) < _FEWEST:
         return target.kept(f"{len(embeddings)} images are too few to tell clusters in them; {_FEWEST} would do")
     if all_alike(by, normalize=normalizes(metric)):
@@ -183,8 +183,7 @@ class _Target:
             if self.source.calibration_ is not None:
                 told += "; its thresholds are those of the domain it was calibrated on"
             return Adaptation(self.source, 0, False, f"the source metric is kept: {reason}{told}", apart)
-        settings = CPLFPA if self.settings == AUTO else self.settings  # what `auto` says is of clusters
-        metric = estimate(self.source, settings, None, labelled)
+        metric = estimate(self.source, replace(self.settings, shrinkage=None), None, labelled)  # it is for clusters
         said = f"the source metric is blended with {self.told()}, without clusters: {reason}"
         return Adaptation(metric, 0, self.well_labelled, said, apart)
 
@@ -289,8 +288,8 @@ def _refuse_for_mixtures(settings: Settings) -> None:
         raise InputError("a mixture is fitted to clusters as they are; of the settings it knows weighting and rounds")
 
 
-def _refuse_count(clusters: int | Literal["auto"], images: int, sample: int) -> None:
-    most = min(images - 1, sample)  # as many clusters as images would leave no same pair
+def _refuse_count(clusters: int | Literal["auto"], images: int) -> None:
+    most = images - 1  # as many clusters as images would leave no same pair
     if clusters != "auto" and not (isinstance(clusters, int | np.integer) and 2 <= clusters <= most):
         raise InputError(
             f"clusters must be 'auto' or a whole number from 2 to {most} for {images} images, got {clusters!r}"

@@ -26,12 +26,12 @@ STARTS = 10  # of K-means, of which the tightest is taken
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Centres, for rows that are put on the unit sphere first if `normalize`, then mapped by `map`."""
+    """Centres, for rows that are put on the unit sphere first if `normalize`, seen from `centre`, mapped by `map`."""
 
     centres: Embeddings  # (k, r)
     normalize: bool
     map: Array | None = None  # (d, r): the space of an adapted metric
-    centre: Array | None = None  # (d,): taken off before all else
+    centre: Array | None = None  # (d,): of unit rows; directions from it are compared instead
 
     @property
     def count(self) -> int:
@@ -101,9 +101,9 @@ def _all_near(X: Embeddings, begin: int, *, first: Embeddings, rounding: float, 
 
 def mapped(X: Embeddings, normalize: bool, map: Array | None, centre: Array | None = None) -> Embeddings:
     """Return rows as they are clustered."""
-    points = X if centre is None else X - centre.astype(X.dtype, copy=False)
-    if normalize:
-        points = unit(points) if centre is None else _directions(points)
+    points = unit(X) if normalize else X
+    if centre is not None:
+        points = _directions(points - centre.astype(points.dtype, copy=False))
     return points if map is None else points @ map.astype(points.dtype, copy=False)
 
 

@@ -56,8 +56,8 @@ def estimate(
     """Return the likelihood ratio of pseudo-labels, of true labels, or of both; either may be missing."""
     metric = GaussianLikelihoodRatio(**_parameters(source, settings) | changes)
     blend = pseudo if pseudo is None else _with_source(pseudo, source, settings)
-    if labelled is not None:
-        blend = _with_labels(Covariances.of(labelled, metric.weighting), blend, source)
+    if labelled is not None:  # clusters may count alike whatever their size; a label is a label
+        blend = _with_labels(Covariances.of(labelled, getattr(source, "weighting", "pairs")), blend, source)
     assert blend is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LowRankWarning)  # K clusters give a rank of about K - 1, which is meant

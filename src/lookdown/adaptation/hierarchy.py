@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from lookdown.adaptation.clustering import Clusters, mapped
 from lookdown.adaptation.shards import Rows
 from lookdown.adaptation.silhouettes import silhouette_of
-from lookdown.metrics.inputs import Embeddings
+from lookdown.errors import InputError
+from lookdown.metrics.inputs import Embeddings, unit
 
 __all__ = ["LEVELS", "TREE_ROWS", "Hierarchy", "find_hierarchy"]
 
@@ -77,18 +78,25 @@ def find_hierarchy(
     """Merge rows, or a sample of them, by Ward's rule, and cut the tree into `clusters` and at all finer levels.
 
     clusters: `auto` is the level at which they stand apart best, by their silhouette.
-    centred: take the mean of the rows off first; on the unit sphere, what all share hides what tells them apart.
+    centred: on the unit sphere, compare directions from the mean of the rows: what all share hides what tells them
+        apart.
     """
     from scipy.cluster.hierarchy import linkage  # heavy, and who searches a gallery never clusters
 
     some = X[:] if len(X) <= TREE_ROWS else X[_sample(len(X), TREE_ROWS, seed)]
-    centre = np.asarray(some.mean(axis=0, dtype=np.float64)) if centred else None
+    centre = np.asarray(unit(some).mean(axis=0, dtype=np.float64)) if centred and normalize else None
     points = mapped(some, normalize, map, centre)
+    distinct = np.unique(points, axis=0, return_index=True)[1]  # copies would pass for the tightest of clusters
     tree = linkage(points, "ward")
-    usable = [level for level in sorted(set(levels)) if level <= len(points) // _CHIPS_A_CLUSTER] or [2]
+    usable = [level for level in sorted(set(levels)) if level <= len(distinct) // _CHIPS_A_CLUSTER]
     if clusters == "auto":
+        if not usable:
+            least = _CHIPS_A_CLUSTER * min(levels)
+            raise InputError(f"{len(distinct)} images are too few for {min(levels)} clusters or more; {least} would do")
         cuts = _cut(tree, len(points), usable)
-        cuts = cuts[_best(points, cuts, seed) :]
+        looked_at = distinct[_sample(len(distinct), min(_ROWS, len(distinct)), seed)]
+        best = int(np.argmax([silhouette_of(points[looked_at], cut[looked_at]) for cut in cuts]))
+        cuts = cuts[best:]
     else:
         cuts = _cut(tree, len(points), [clusters, *(level for level in usable if level > clusters)])
     finest = np.unique(cuts[-1], return_inverse=True)[1].astype(np.int64)
@@ -105,12 +113,6 @@ def _cut(tree: Array, rows: int, levels: Sequence[int]) -> list[Labels]:
         if rows - step - 1 in levels:
             found[rows - step - 1] = owner.copy()
     return [found[level] for level in levels]
-
-
-def _best(points: Embeddings, cuts: Sequence[Labels], seed: int) -> int:
-    """Return the cut whose clusters stand apart best."""
-    looked_at = _sample(len(points), min(_ROWS, len(points)), seed)
-    return int(np.argmax([silhouette_of(points[looked_at], cut[looked_at]) for cut in cuts]))
 
 
 def _sample(size: int, rows: int, seed: int) -> NDArray[np.intp]:

@@ -20,7 +20,7 @@ class Settings:
     indefinite: Literal["clip", "keep"] | None = None  # None: as the source metric has it
     shrinkage: float | Literal["auto"] | None = None  # None: as the source metric has it
     levels: tuple[int, ...] = ()  # numbers of clusters that Ward's tree may be cut at; (): K-means
-    centred: bool = False  # the tree is of directions from the mean of the target, not from the origin
+    centred: bool = False  # on the sphere, the tree is of directions from the mean of the target
     rounds: int = 1  # from the second on, clusters are found in the space of the metric so far
     nearest: float = 1.0  # share of each cluster that counts, those nearest to its centre
     softness: float = 0.0  # above 0, a chip belongs to near clusters in part: temperature, in mean squared distances

@@ -51,12 +51,12 @@ def reproduce(names: Sequence[str], setting: Setting, out: Path, wrote: Callable
         raise InputError(f"there is no target {unknown[0]!r}; known are {', '.join(TARGETS)} and all")
     for name in dict.fromkeys(wanted):
         page = TARGETS[name](setting)
-        wrote(page.write(_file(name, setting), out, setting.runs / "pictures", _command(name, setting)))
+        wrote(page.write(name, _folder(out, setting), setting.runs / "pictures", _command(name, setting)))
 
 
-def _file(name: str, setting: Setting) -> str:
-    """Return the name of a page; those of other networks than the usual one stand beside it."""
-    return f"{name}-{setting.scale}" if setting.scale in ("cpu", "paper") else name
+def _folder(out: Path, setting: Setting) -> Path:
+    """Return where pages go; those of other networks than the usual one have a folder of their own."""
+    return out / setting.scale if setting.scale in ("cpu", "paper") else out
 
 
 def _command(name: str, setting: Setting) -> str:
