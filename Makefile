@@ -7,7 +7,11 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # By the environment, so that it binds the environments in which packages are built as well.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help check test test-slow bench demo docs build clean
+TIERS := server browser kill export paper install
+TESTS := test-default $(TIERS:%=test-%)
+SPACE := $(subst ,, )
+
+.PHONY: help check test test-all $(TESTS) bench demo docs build clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -17,11 +21,22 @@ check: $(VENV)/.every-extra  ## lint, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: $(VENV)/.every-extra  ## the default suite, with coverage
-	$(BIN)/pytest -m "not slow" --cov --cov-report=term --cov-fail-under=95
+test: test-default  ## the default suite; a tier: make test-server, -browser, -kill, -export, -paper, -install
 
-test-slow: $(VENV)/.every-extra  ## the tests that take longer
-	$(BIN)/pytest -m slow
+# One target a tier. What became of it is kept in build/tests, for the table that ends test-all.
+$(TESTS): test-%: $(VENV)/.every-extra
+	$(BIN)/pytest --numprocesses 2 --junitxml build/tests/$*.xml $(COVERAGE) \
+		-m "$(if $(filter default,$*),not ($(subst $(SPACE), or ,$(TIERS))),$*)"
+
+test-all: $(VENV)/.every-extra  ## every tier one after another, with coverage, and a table of what they came to
+	rm -rf build/tests .coverage
+	failed=; \
+	for tier in default $(TIERS); do \
+		$(MAKE) --no-print-directory test-$$tier COVERAGE="--cov --cov-append --cov-report=" || failed="$$failed $$tier"; \
+	done; \
+	$(BIN)/python -m tests.tiers build/tests; \
+	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
+	$(BIN)/coverage report --fail-under 98
 
 bench: $(VENV)/.every-extra  ## every measurement against peers, into runs/bench; one table of ratios
 	$(BIN)/lookdown bench
@@ -33,14 +48,9 @@ demo: $(VENV)/.demo  ## the whole story on the synthetic world, into demo/; SERV
 docs: $(VENV)/.every-extra  ## the documentation site, into build/site; a broken link fails it
 	$(BIN)/python -m zensical build --strict
 
-build: $(VENV)/.every-extra  ## the wheel, installed into a clean environment and imported there
-	rm -rf dist build/clean
+build: $(VENV)/.every-extra  ## the wheel, into dist; `make test-install` tries it in a clean environment
+	rm -rf dist
 	$(BIN)/python -m build --wheel --outdir dist
-	$(PYTHON) -m venv build/clean
-	build/clean/bin/python -m pip install --quiet --disable-pip-version-check torch
-	build/clean/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
-	cd build && clean/bin/python -c "import lookdown; print('lookdown', lookdown.__version__, 'imports from', lookdown.__file__)"
-	rm -rf build/clean
 
 clean:  ## drop the environment and what was built
 	rm -rf $(VENV) dist build

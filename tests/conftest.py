@@ -1,17 +1,77 @@
-"""A Milvus server and an object store for all tests that want one; each starts with the first of them."""
+"""What all tests share: tiers, two workers with a core each, templates, and servers that start when asked for."""
 
 from __future__ import annotations
 
 import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # a worker a core; read when numpy and torch are imported
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+import gc
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests import templates, tiers
 from tests.gallery.engines.running_milvus import RunningMilvus, why_not
 from tests.gallery.running_store import BUCKET, RunningStore
+from xdist.remote import Producer
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from lookdown.gallery.engines.milvus_server import MilvusServer
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make one folder of templates for all workers, which inherit the environment."""
+    if not hasattr(config, "workerinput"):
+        templates.begin()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Drop it when the last worker is done."""
+    if not hasattr(config, "workerinput"):
+        templates.end()
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and tests out of all garbage collections to come: they stay until the end."""
+    gc.collect()
+    gc.freeze()
+
+
+class ByFile(LoadScopeScheduling):
+    """Gives a worker whole files, so that what a file makes for its tests is made once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::")[0]
+        return next((name for name, files in _TOGETHER.items() if file.startswith(files)), file)
+
+
+# Files that share more than templates: Ray's nodes, runs that are trained when a test first asks for them, the story.
+_TOGETHER = {
+    "ray": ("tests/gallery/workers/", "tests/cli/test_worker_options.py"),
+    "experiments": ("tests/experiments/",),
+    "demo": ("tests/demo/",),
+}
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    return ByFile(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Say which tier each test belongs to, before `-m` chooses among them."""
+    tiers.assign(items)
+
+
+@pytest.fixture(autouse=True)
+def _trace_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.node.get_closest_marker("export"):
+        from tests.networks.exports import trace_once  # imports torch
+
+        trace_once(monkeypatch)
 
 
 @pytest.fixture(scope="session")
@@ -43,13 +103,14 @@ def running_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningS
 
 
 @pytest.fixture
-def store(running_store: RunningStore, monkeypatch: pytest.MonkeyPatch) -> RunningStore:
+def store(running_store: RunningStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningStore]:
     """The store, and an environment that leads to it and to no other."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     for name, value in running_store.environment.items():
         monkeypatch.setenv(name, value)
-    return running_store
+    yield running_store
+    running_store.set_right()
 
 
 @pytest.fixture

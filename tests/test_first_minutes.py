@@ -13,12 +13,14 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
+pytestmark = pytest.mark.install
+
 ROOT = Path(__file__).parents[1]
 # As a stranger's shell has them: nothing of this environment but what pip needs to find packages.
 BARE = {
     name: value
     for name, value in os.environ.items()
-    if not name.startswith(("VIRTUAL_ENV", "PYTHON", "LOOKDOWN", "MAKE", "MFLAGS"))
+    if not name.startswith(("VIRTUAL_ENV", "PYTHON", "LOOKDOWN", "MAKE", "MFLAGS", "OMP_", "OPENBLAS_", "MKL_", "COV_"))
 } | {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 
@@ -35,21 +37,24 @@ def commands() -> list[str]:
     return block[1].splitlines()
 
 
+SERVE = ".venv/bin/lookdown serve demo/gallery"
+
+
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A clone in which the first command was typed."""
+    """A clone in which the first command was typed; what that installs is the one clean environment of the suite."""
     folder = tmp_path_factory.mktemp("first") / "lookdown"
     typed(ROOT, "git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(folder))
     told = typed(folder, "make", "demo", f"PYTHON={sys.executable}")
-    assert f"  {commands()[1]}\n" in told  # to be typed as it stands
+    assert f"  {SERVE}\n" in told  # to be typed as it stands
     return folder
 
 
-def test_the_readme_has_two_commands() -> None:
-    assert commands() == ["make demo", ".venv/bin/lookdown serve demo/gallery"]
+def test_the_readme_has_two_commands_and_the_one_that_shows_what_they_left() -> None:
+    assert commands() == ["make demo", "make test"]
+    assert f"`{SERVE}`" in (ROOT / "README.md").read_text()
 
 
-@pytest.mark.slow
 def test_the_page_shows_what_the_run_itself_comes_to(clone: Path) -> None:
     text = (clone / "demo" / "index.html").read_text()
     shown = re.search(r"GLRT loss</th><td[^>]*>([\d.]+) .*?</td><td[^>]*>([\d.]+) ", text)
@@ -60,9 +65,8 @@ def test_the_page_shows_what_the_run_itself_comes_to(clone: Path) -> None:
     assert 0.4 < float(shown[2]) / 100 < 0.95  # it has learnt, and the world is not too easy
 
 
-@pytest.mark.slow
-def test_the_second_command_serves_what_the_first_has_left(clone: Path) -> None:
-    command = [*commands()[1].split(), "--port", "0"]
+def test_the_gallery_that_the_demo_has_left_is_served(clone: Path) -> None:
+    command = [*SERVE.split(), "--port", "0"]
     with subprocess.Popen(command, cwd=clone, env=BARE, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
@@ -75,7 +79,6 @@ def test_the_second_command_serves_what_the_first_has_left(clone: Path) -> None:
             server.wait(timeout=120)
 
 
-@pytest.mark.slow
 def test_a_second_demo_uses_what_is_there(clone: Path) -> None:
     made = [clone / "demo" / name for name in ("world", "abroad", "run", "baselines", "gallery/records.lance")]
     before = {file: file.stat().st_mtime_ns for folder in made for file in folder.rglob("*") if file.is_file()}
@@ -86,34 +89,29 @@ def test_a_second_demo_uses_what_is_there(clone: Path) -> None:
     assert "with what was there from before" in (clone / "demo" / "index.html").read_text()
 
 
-@pytest.mark.slow
-def test_the_wheel_alone_runs_the_quickstart(tmp_path: Path) -> None:
-    """Outside the repository: the page, the recipes and the synthetic world are in the wheel."""
-    typed(ROOT, sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path))
+def test_the_wheel_alone_runs_the_quickstart(clone: Path, tmp_path: Path) -> None:
+    """Outside the repository: the page, the recipes and the synthetic world are in the wheel.
+
+    It takes the place of the clone in the clone's environment, which holds what a user installs and nothing else.
+    """
+    typed(clone, sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path))
     wheel = next(tmp_path.glob("*.whl"))
-    typed(tmp_path, sys.executable, "-m", "venv", "clean")
-    install = (
-        str(tmp_path / "clean/bin/python"),
-        "-m",
-        "pip",
-        "install",
-        "--constraint",
-        str(ROOT / "constraints.txt"),
-    )
-    typed(tmp_path, *install, "torch")
-    typed(tmp_path, *install, f"{wheel}[training,service]")
+    python = str(clone / ".venv/bin/python")
+    typed(tmp_path, python, "-m", "pip", "uninstall", "--yes", "lookdown")
+    constraints = str(clone / "constraints.txt")
+    typed(tmp_path, python, "-m", "pip", "install", "--constraint", constraints, f"{wheel}[training,service]")
     for page in ("README.md", "docs/quickstart.md"):
         here = tmp_path / Path(page).stem
         here.mkdir()
         blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
         assert blocks
         (here / "quickstart.py").write_text("\n".join(blocks))
-        typed(here, "../clean/bin/python", "quickstart.py")
+        typed(here, python, "quickstart.py")
     changes = "stage1.epochs=1", "stage2.epochs=1", "network.size=32"
     small = f"chips=14, abroad=12, size=32, scene_size=640, changes={changes}"
     story = f"from pathlib import Path; from lookdown.demo import *; print(tell(Path('demo'), Scale({small})).page)"
-    assert typed(tmp_path, "clean/bin/python", "-c", story).strip() == "demo/index.html"
+    assert typed(tmp_path, python, "-c", story).strip() == "demo/index.html"
     code = "from pathlib import Path; import lookdown.service; print(Path(lookdown.service.__file__).parent)"
-    service = Path(typed(tmp_path, "clean/bin/python", "-c", code).strip())
-    assert tmp_path in service.parents
+    service = Path(typed(tmp_path, python, "-c", code).strip())
+    assert clone / ".venv" / "lib" in service.parents, "it is not the one of the checkout"
     assert (service / "page" / "index.html").is_file()

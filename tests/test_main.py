@@ -77,6 +77,7 @@ def test_an_error_of_the_system_names_its_file(tmp_path: Path) -> None:
     assert "Traceback" in other.stderr
 
 
+@pytest.mark.kill
 def test_training_is_interrupted_with_the_way_to_go_on(tmp_path: Path) -> None:
     (tmp_path / "quick.toml").write_text(to_toml(recipe(stage1={"epochs": 5_000})))
     log = tmp_path / "run" / "metrics.jsonl"
@@ -91,6 +92,7 @@ def test_training_is_interrupted_with_the_way_to_go_on(tmp_path: Path) -> None:
     assert "Traceback" not in told
 
 
+@pytest.mark.kill
 def test_preparing_is_interrupted_and_the_same_again_ends_it(tmp_path: Path) -> None:
     typed = ["prepare", "synthetic", "-o", "world", "--kinds", "ships", "--chips", "60", "--size", "48"]
 

@@ -24,6 +24,7 @@ def test_a_folder_is_written_and_replaced_and_nothing_is_left_beside(tmp_path: P
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["folder"]
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("renames", [0, 1, 2])
 def test_a_kill_after_any_rename_loses_nothing(renames: int, tmp_path: Path) -> None:
     folder = tmp_path / "folder"

@@ -215,6 +215,7 @@ preparing.prepare(read_source("mar20", Path(sys.argv[1])), Path(sys.argv[2]))
 """
 
 
+@pytest.mark.kill
 def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same(mar20: Annotated, tmp_path: Path) -> None:
     whole = prepare(mar20, tmp_path / "whole")
     process = subprocess.Popen([sys.executable, "-c", WORK, str(tmp_path / "data"), str(tmp_path / "out")])
@@ -242,7 +243,7 @@ def test_a_read_only_place_is_named(mar20: Annotated, tmp_path: Path) -> None:
         prepare(mar20, tmp_path / "file" / "out")
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 @pytest.mark.parametrize(
     ("option", "message"), [("size=64k", "No space left on device"), ("ro", "Read-only file system")]
 )
@@ -262,7 +263,7 @@ def test_a_disk_that_is_full_or_read_only_is_named_and_has_no_manifest(
         subprocess.run(["umount", str(disk)], check=True)
 
 
-@pytest.mark.slow
+@pytest.mark.paper
 @pytest.mark.parametrize(
     ("name", "folder", "objects", "classes"), [("mar20", "mar20", 6191, 20), ("fair1m", "fair1m_ships", 4634, 9)]
 )

@@ -42,7 +42,7 @@ def test_a_server_that_is_nowhere_is_told(tmp_path: Path, monkeypatch: pytest.Mo
         run(*typed, "--uri", f"http://127.0.0.1:{free_ports(1)[0]}")
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_what_is_indexed_is_on_the_server_and_found_there(tmp_path: Path, milvus: MilvusServer) -> None:
     (tmp_path / "chips").mkdir()
     for number in range(12):

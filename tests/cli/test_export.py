@@ -14,6 +14,8 @@ from lookdown.cli import app
 from lookdown.errors import OutputError
 from lookdown.training import training
 
+pytestmark = pytest.mark.export
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:

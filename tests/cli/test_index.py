@@ -102,7 +102,7 @@ def test_what_cannot_be_indexed_is_said_in_a_sentence(run: Path, tmp_path: Path)
     assert "thesis.tex" in str(error)
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_the_table_goes_into_a_bucket_and_nothing_more_need_be_said(run: Path, tmp_path: Path, table: str) -> None:
     def typed(*words: object) -> str:
         shown = CliRunner().invoke(app, [*map(str, words)], catch_exceptions=False)

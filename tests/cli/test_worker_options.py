@@ -30,7 +30,7 @@ def archive(folder: Path, chips: int) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_ray_on_this_machine_indexes_and_adapts_as_the_process_does(tmp_path: Path) -> None:
     images = archive(tmp_path / "chips", 60)
     network = ("--embedder", "tf_efficientnet_lite0", "--dimension", 4)

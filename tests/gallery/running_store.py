@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -22,6 +24,7 @@ __all__ = ["BUCKET", "RunningStore"]
 
 BUCKET = "lake"
 KEY, SECRET = "AKIDLOOKDOWNTESTS", "not-so-secret-of-the-tests"
+_CLOCK = "/clock-of-the-tests"  # takes the seconds by which it shall be ahead
 _PATIENCE = 120.0  # seconds, for a machine that is busy with other things
 
 
@@ -33,6 +36,7 @@ class RunningStore:
         self.uri = f"http://127.0.0.1:{self.port}"
         command = [sys.executable, "-c", _TIED, sys.executable, "-m", "tests.gallery.running_store", str(self.port)]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self._ahead = 0.0  # seconds
         self._log = folder / "store.log"
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -74,6 +78,16 @@ class RunningStore:
         """Let everybody in, or nobody: no key is known to the server."""
         self.ask("POST", "/moto-api/reset-auth", b"1e18" if everybody else b"0")
 
+    def advance(self, seconds: float) -> None:
+        """Set its clock forward."""
+        self._ahead += seconds
+        self.ask("POST", _CLOCK, str(self._ahead).encode())
+
+    def set_right(self) -> None:
+        """Set its clock back to the true time."""
+        if self._ahead:
+            self.advance(-self._ahead)
+
     def pause(self) -> None:
         """Make it stand still: connections are taken, and nobody answers."""
         self._process.send_signal(signal.SIGSTOP)
@@ -110,12 +124,20 @@ def serve(port: int) -> None:
     from werkzeug.serving import WSGIRequestHandler, run_simple
 
     moto, one = DomainDispatcherApplication(create_backend_app), threading.Lock()
+    models: Any = importlib.import_module("moto.s3.models")
+    real, ahead = models.utcnow, timedelta()
+    models.utcnow = lambda: real() + ahead
 
     class Quiet(WSGIRequestHandler):
         def log(self, type: str, message: str, *args: Any) -> None: ...
 
     def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        nonlocal ahead
         with one:
+            if environ["PATH_INFO"] == _CLOCK:
+                ahead = timedelta(seconds=float(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))))
+                start("200 OK", [])
+                return []
             body = b"".join(moto(environ, start))
             print("REQUEST", environ["REQUEST_METHOD"], environ["PATH_INFO"].replace(" ", "+"), len(body), flush=True)
         return [body]

@@ -71,7 +71,6 @@ def test_the_files_of_aws_are_read_where_the_environment_has_no_keys(
     assert aws_options()["aws_access_key_id"] == "three"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("named", ["AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "~/.aws"])
 def test_lance_lancedb_and_the_lease_agree(
     named: str, store: RunningStore, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

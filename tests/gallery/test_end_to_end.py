@@ -78,7 +78,7 @@ def test_synthetic_scenes_from_windows_to_a_layer(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.paper
 def test_ships_in_sentinel_2_scenes_are_found_where_they_were_marked(tmp_path: Path) -> None:
     data = data_folder("sen2ships")
     marked = json.loads((data / "annotations.json").read_text())

@@ -23,6 +23,8 @@ from lookdown.networks.quantizing import LARGEST_DROP
 from lookdown.training import training
 from lookdown.training.run_evaluation import evaluate_run
 
+pytestmark = pytest.mark.export
+
 
 @pytest.fixture(scope="module")
 def exported_run(tmp_path_factory: pytest.TempPathFactory) -> Path:

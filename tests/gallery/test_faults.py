@@ -31,6 +31,8 @@ from lookdown.errors import DamagedCacheWarning, GalleryBusyError, GalleryError,
 from lookdown.gallery import adding, read_ahead
 from lookdown.networks import Embedder
 
+pytestmark = pytest.mark.kill
+
 IMAGES = 200
 NEVER_FINISHED = r"is no gallery \(gallery\.json is missing\).*run that again|does not exist; make a gallery"
 
@@ -105,7 +107,7 @@ def check_indexed(path: Path, archive: Archive, acknowledged: int, told: str) ->
     assert [hit.id for hit in found[:1]] == ids[:1], told
 
 
-@pytest.mark.parametrize("kills", [6, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [30])
 def test_killed_while_indexing_nothing_acknowledged_is_lost_and_the_same_command_ends_with_the_same(
     kills: int, nursery: Nursery, archive: Archive, tmp_path: Path
 ) -> None:
@@ -181,7 +183,7 @@ def check_learnt(path: Path, acknowledged: str, checked: set[str], told: str) ->
     return gallery
 
 
-@pytest.mark.parametrize("kills", [6, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [30])
 def test_killed_while_it_learns_a_gallery_has_the_old_metric_or_the_new_one(
     kills: int, nursery: Nursery, tmp_path: Path
 ) -> None:
@@ -621,7 +623,7 @@ def test_a_gallery_is_not_made_over_one_that_another_process_has_just_made(nurse
     assert Gallery.open(tmp_path / "g").search(X[0]).metric == "1-trained"
 
 
-@pytest.mark.parametrize("rounds", [6, pytest.param(25, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [25])
 def test_readers_see_only_whole_states_while_others_write(rounds: int, nursery: Nursery, tmp_path: Path) -> None:
     path, until = tmp_path / "g", tmp_path / "until"
     vector_gallery(path, 300)

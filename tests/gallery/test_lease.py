@@ -16,7 +16,7 @@ from obstore.store import MemoryStore, from_url
 from tests.gallery.running_store import RunningStore
 
 from lookdown.errors import GalleryBusyError, GalleryError
-from lookdown.gallery.lease import FILE, Lease, NoConditionsError, UnreadableLeaseError
+from lookdown.gallery.lease import FILE, Clock, Lease, NoConditionsError, UnreadableLeaseError
 
 SHORT = 2.0  # seconds
 
@@ -45,6 +45,46 @@ def note() -> Mock:
 def place(store: RunningStore, table: str) -> Any:
     client: Any = {"allow_http": True, "timeout": "1s"}
     return from_url(table, client_options=client, retry_config={"max_retries": 0})
+
+
+class SetClock(Clock):
+    """A clock that stands still until a test moves it, and with it that of the store."""
+
+    def __init__(self, store: RunningStore) -> None:
+        self._store, self._now = store, 0.0
+        self._waiting: dict[threading.Thread, float] = {}
+        self._known: set[threading.Thread] = set()
+
+    def now(self) -> float:
+        return self._now
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        thread, until = threading.current_thread(), self._now + seconds
+        self._known.add(thread)
+        self._waiting[thread] = until
+        while not event.wait(0.001) and self._now < until:
+            pass
+        del self._waiting[thread]
+        return event.is_set()
+
+    def jump(self, seconds: float) -> None:
+        """Move this machine's clock alone, as if nobody had come to do anything meanwhile."""
+        self._now += seconds
+
+    def advance(self, seconds: float, step: float = 0.1) -> None:
+        """Move both clocks, and let whoever waits for a moment on the way do its work there."""
+        while not self._waiting:
+            time.sleep(0.001)
+        for _ in range(round(seconds / step)):
+            self._store.advance(step)
+            self._now += step
+            while any(thread.is_alive() and self._waiting.get(thread, 0.0) <= self._now for thread in self._known):
+                time.sleep(0.001)
+
+
+@pytest.fixture
+def clock(store: RunningStore) -> SetClock:
+    return SetClock(store)
 
 
 def holder(place: Any) -> object:
@@ -102,18 +142,17 @@ def killed(place: Any, lock: Path, seconds: float = SHORT) -> None:
     Lease(place, "x", seconds=seconds)._take(lock)
 
 
-@pytest.mark.slow
 def test_a_lease_that_is_renewed_stays_and_one_that_is_not_lapses(
-    place: Any, lock: Path, other: Path, note: Mock
+    place: Any, lock: Path, other: Path, note: Mock, store: RunningStore, clock: SetClock
 ) -> None:
-    with Lease(place, "x", seconds=SHORT).held(lock, note):
-        time.sleep(1.5 * SHORT)
+    with Lease(place, "x", seconds=SHORT, clock=clock).held(lock, note):
+        clock.advance(1.5 * SHORT)
         with pytest.raises(GalleryBusyError), Lease(place, "x", seconds=SHORT).held(other, note):
             pass
     killed(place, lock)
     with pytest.raises(GalleryBusyError), Lease(place, "x", seconds=SHORT).held(other, note):
         pass
-    time.sleep(SHORT + 1.1)  # the clock of a store shows whole seconds
+    store.advance(SHORT + 1.1)  # the clock of a store shows whole seconds
     with Lease(place, "x", seconds=SHORT).held(other, note):
         assert note.call_count == 1
     assert [one["path"] for one in obstore.list(place).collect()] == [FILE]  # no clock is left behind
@@ -138,12 +177,14 @@ def test_who_comes_after_one_that_failed_voids_what_may_be_under_way(place: Any,
             assert note.call_count == 2  # by the first that could, and only by that
 
 
-def test_who_was_taken_over_knows_and_does_not_give_back_what_is_anothers(place: Any, lock: Path, note: Mock) -> None:
-    first, second = Lease(place, "x", seconds=SHORT), Lease(place, "x", seconds=60)
+def test_who_was_taken_over_knows_and_does_not_give_back_what_is_anothers(
+    place: Any, lock: Path, note: Mock, clock: SetClock
+) -> None:
+    first, second = Lease(place, "x", seconds=SHORT, clock=clock), Lease(place, "x", seconds=60)
     with first.held(lock, note):
         with second.held(lock, note):
             assert note.call_count == 1
-            time.sleep(SHORT)
+            clock.advance(SHORT)
             with pytest.raises(GalleryError, match=r"has lapsed.*or another writer has taken over"):
                 first.check()
             second.check()
@@ -153,14 +194,14 @@ def test_who_was_taken_over_knows_and_does_not_give_back_what_is_anothers(place:
 
 
 def test_who_cannot_renew_stops_before_others_may_begin(
-    place: Any, lock: Path, store: RunningStore, monkeypatch: pytest.MonkeyPatch, note: Mock
+    place: Any, lock: Path, store: RunningStore, note: Mock, clock: SetClock
 ) -> None:
-    lease = Lease(place, "x", seconds=SHORT)
+    lease = Lease(place, "x", seconds=SHORT, clock=clock)
     with lease.held(lock, note):
         lease.check()
         store.pause()
         try:
-            time.sleep(SHORT)
+            clock.jump(SHORT)
             with pytest.raises(GalleryError, match="could not be renewed for 2 seconds"):
                 lease.check()
         finally:
@@ -170,7 +211,7 @@ def test_who_cannot_renew_stops_before_others_may_begin(
 
 
 def test_an_answer_that_was_lost_is_no_refusal(
-    place: Any, lock: Path, monkeypatch: pytest.MonkeyPatch, note: Mock
+    place: Any, lock: Path, monkeypatch: pytest.MonkeyPatch, note: Mock, clock: SetClock
 ) -> None:
     put = obstore.put
 
@@ -178,11 +219,11 @@ def test_an_answer_that_was_lost_is_no_refusal(
         put(*given, **named)
         return put(*given, **named)  # as a client does that has heard nothing
 
-    lease = Lease(place, "x", seconds=SHORT)
+    lease = Lease(place, "x", seconds=SHORT, clock=clock)
     monkeypatch.setattr(lease, "_prove", lambda: None)
     monkeypatch.setattr(obstore, "put", twice)
     with lease.held(lock, note):
-        time.sleep(SHORT)
+        clock.advance(SHORT)
         lease.check()
     assert holder(place) is None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,12 @@ LARGE = WORLD.chips(3000, 2, np.random.default_rng(0))
 HELD_OUT = WORLD.chips(3000, 2, np.random.default_rng(1))
 
 
+@cache
+def calibrated(indefinite: Any) -> GaussianLikelihoodRatio:
+    """Return a ratio that nobody changes."""
+    return GaussianLikelihoodRatio(indefinite=indefinite, normalize=False).fit(*LARGE).calibrate(*HELD_OUT)
+
+
 def fresh_scores(metric: Metric, *, same: bool, count: int = 1_000_000) -> Array:
     """Score a million independent pairs, each of classes never seen before."""
     return np.asarray(metric.score_pairs(*WORLD.pairs(count, np.random.default_rng(2), same=same)))
@@ -28,7 +35,7 @@ def fresh_scores(metric: Metric, *, same: bool, count: int = 1_000_000) -> Array
 
 @pytest.mark.parametrize("indefinite", ["clip", "keep"])
 def test_realised_rates_on_a_million_fresh_pairs_are_within_ten_percent(indefinite: Any) -> None:
-    metric = GaussianLikelihoodRatio(indefinite=indefinite, normalize=False).fit(*LARGE).calibrate(*HELD_OUT)
+    metric = calibrated(indefinite)
     different, same = fresh_scores(metric, same=False), fresh_scores(metric, same=True)
     for rate in RATES:
         for method in ("empirical", "analytic"):
@@ -85,7 +92,7 @@ def test_metrics_without_a_model_decide_once_they_are_calibrated(metric: Metric)
 
 
 def test_posteriors_rise_with_the_score_follow_bayes_and_need_a_prior() -> None:
-    metric = GaussianLikelihoodRatio(indefinite="keep", normalize=False).fit(*LARGE).calibrate(*HELD_OUT)
+    metric = calibrated("keep")
     scores = np.linspace(-60, 8, 400)
     found = metric.posterior(scores, prior=0.3)
     assert found.shape == scores.shape

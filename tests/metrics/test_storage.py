@@ -116,7 +116,7 @@ def test_parameters_may_be_numpy_scalars_and_nothing_stranger(tmp_path: Path) ->
     assert not (tmp_path / "other").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 def test_a_full_disk_leaves_the_old_metric_whole(tmp_path: Path) -> None:
     """A file system of 64 KiB: the calibrated metric of 64 dimensions does not fit beside the small one."""
     mounted = tmp_path / "disk"

@@ -1,21 +1,24 @@
-"""A small network and its exports for the tests, made once for a process; who writes to one takes a copy."""
+"""A small network and its exports for the tests, made once for all of them; who writes to one takes a copy."""
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 from functools import lru_cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import get_args
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
+from tests.templates import template
 
-from lookdown.networks import Embedder
+from lookdown.networks import Embedder, exporting
 from lookdown.networks.exporting import Space, export
 from lookdown.networks.quantizing import quantize
 from lookdown.networks.runtimes import RuntimeName
 
-__all__ = ["RUNTIMES", "chips", "network", "owner", "space"]
+__all__ = ["RUNTIMES", "chips", "network", "owner", "space", "trace_once"]
 
 RUNTIMES: tuple[RuntimeName, ...] = get_args(RuntimeName)
 
@@ -38,12 +41,30 @@ def space(dimension: int = 8, width: int = 5) -> Space:
     return Space(np.random.default_rng(0).normal(size=(dimension, width)), normalize=True, name="a metric")
 
 
-@lru_cache
 def owner() -> Path:
     """Return a folder as a run or gallery has it: `embedder`, and in `exported` both runtimes in both precisions."""
-    folder = Path(mkdtemp()) / "owner"
+    return template("owner", _fill)
+
+
+def _fill(folder: Path) -> None:
     network().save(folder / "embedder")
     for runtime in RUNTIMES:
         made = export(network(), folder / "exported" / runtime, runtime, chips(), space())
         assert quantize(made, folder / "exported" / f"{runtime}-int8", chips(), lambda embedder: 50.0).export
-    return folder
+
+
+def trace_once(patch: pytest.MonkeyPatch) -> None:
+    """Let torch trace each network once; another export of the same network and metric takes a copy of the graph."""
+    trace = exporting._as_onnx
+
+    def traced(embedder: Embedder, space: Space, place: Path) -> Path:
+        parts = (embedder.fingerprint.encode(), space.factor.tobytes(), bytes([space.normalize]))
+
+        def make(folder: Path) -> None:
+            folder.mkdir()
+            trace(embedder, space, folder)
+
+        graph = template(f"graph-{hashlib.sha256(b' '.join(parts)).hexdigest()[:16]}", make)
+        return Path(shutil.copy(graph / "model.onnx", place / "model.onnx"))
+
+    patch.setattr(exporting, "_as_onnx", traced)

@@ -20,6 +20,8 @@ from lookdown.networks import Embedder, ExportedEmbedder
 from lookdown.networks.exported import read_about
 from lookdown.networks.runtimes import FILES, RuntimeName
 
+pytestmark = pytest.mark.export
+
 
 def copied(folder: Path, name: str = "openvino") -> Path:
     shutil.copytree(owner() / "exported" / name, folder / name)

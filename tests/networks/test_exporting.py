@@ -15,6 +15,8 @@ from lookdown.networks import Embedder, ExportedEmbedder, exporting
 from lookdown.networks.exporting import LARGEST_DISTANCE, Space, export
 from lookdown.networks.runtimes import RuntimeName
 
+pytestmark = pytest.mark.export
+
 
 def distances(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """1 - cosine, row by row, from the formula."""

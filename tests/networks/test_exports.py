@@ -15,6 +15,8 @@ from lookdown.networks.exported import read_about, write_export
 from lookdown.networks.exports import copy_network, fastest, fingerprint_at, list_exports
 from lookdown.networks.runtimes import FILES
 
+pytestmark = pytest.mark.export
+
 
 @pytest.fixture
 def whole(tmp_path: Path) -> Path:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import lookdown
 
 WATCH = """
@@ -24,6 +26,7 @@ assert not tried, tried
 """
 
 
+@pytest.mark.export
 def test_neither_import_nor_conversion_reports_or_starts_a_process(tmp_path: Path) -> None:
     from tests.networks.exports import owner
 

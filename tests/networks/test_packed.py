@@ -12,6 +12,8 @@ from tests.networks.exports import network, owner
 from lookdown.networks import ExportedEmbedder
 from lookdown.networks.packed import PackedNetwork
 
+pytestmark = pytest.mark.export
+
 IMAGES = np.random.default_rng(0).integers(0, 256, (5, 3, 32, 32), dtype=np.uint8)
 
 

@@ -13,6 +13,8 @@ from lookdown.networks import ExportedEmbedder
 from lookdown.networks.quantizing import LARGEST_DROP, quantize
 from lookdown.networks.runtimes import RuntimeName
 
+pytestmark = pytest.mark.export
+
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_int8_is_close_smaller_and_has_a_fingerprint_of_its_own(runtime: RuntimeName) -> None:

@@ -27,9 +27,7 @@ def small(**settings: Any) -> Embedder:
     return Embedder("test_resnet", **{"size": 32, "weights": "none", **settings})
 
 
-@pytest.mark.parametrize(
-    "kind", ["linear", "gem and mlp", "pca", "13 bands", pytest.param("swin", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("kind", ["linear", "gem and mlp", "pca", "13 bands", "swin"])
 def test_an_embedder_comes_back_to_the_bit(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     images = IMAGES
     if kind == "linear":
@@ -130,6 +128,7 @@ def test_an_overwrite_that_fails_half_way_puts_the_old_one_back(tmp_path: Path, 
     assert [path.name for path in tmp_path.iterdir()] == ["embedder"]
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("deadly", [1, 2])
 def test_a_save_that_is_killed_between_its_renames_loses_nothing(deadly: int, tmp_path: Path) -> None:
     folder, first, second = tmp_path / "embedder", small(seed=1), small(seed=2)

@@ -16,6 +16,8 @@ from lookdown.errors import ExportError
 from lookdown.networks.storage import load_embedder
 from lookdown.networks.tracing import Graph, trace_apart
 
+pytestmark = pytest.mark.export
+
 
 def test_the_graph_gives_what_the_module_gives_for_any_number_of_images(tmp_path: Path) -> None:
     factor = torch.randn(8, 5)

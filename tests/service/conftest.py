@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 from tests.service.galleries import client_of, make_gallery
+from tests.templates import template
 
 from lookdown import Gallery
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made() -> Path:
     """A gallery that nobody changes."""
-    return make_gallery(tmp_path_factory.mktemp("served") / "bars").path
+    return template("bars", make_gallery)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import socket
 import time
 from pathlib import Path
 
+import pytest
 from tests.service.processes import process
 
 IMPATIENT = (
@@ -16,6 +17,7 @@ IMPATIENT = (
 )
 
 
+@pytest.mark.kill
 def test_a_header_that_does_not_arrive_is_not_waited_for(made: Path) -> None:
     whole = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     with process("-c", IMPATIENT, str(made)) as (_, port):

@@ -60,14 +60,14 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield schemathesis.openapi.from_asgi("/openapi.json", app)
 
 
-@pytest.mark.parametrize("examples", [2, pytest.param(25, marks=pytest.mark.slow)])
-def test_answers_are_as_described_whatever_is_asked(api: Any, examples: int) -> None:
+@pytest.mark.kill
+def test_answers_are_as_described_whatever_is_asked(api: Any) -> None:
     asked = []
     statuses: set[int] = set()
     for operation in (found.ok() for found in api.get_all_operations()):
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
             try:
-                statuses |= _held(operation.as_strategy(generation_mode=mode), examples)
+                statuses |= _held(operation.as_strategy(generation_mode=mode), 25)
             except Unsatisfiable:
                 assert mode is GenerationMode.NEGATIVE  # nothing can be wrong with what takes nothing
         asked.append(operation.label)

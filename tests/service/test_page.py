@@ -19,6 +19,8 @@ from tests.service.page_server import PageServer, Watched, chromium, watched
 
 from lookdown import Gallery
 
+pytestmark = pytest.mark.browser
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request
 

@@ -27,7 +27,7 @@ SLOW = (
     "import sys, time; from pathlib import Path; from lookdown.gallery import Gallery;"
     "from lookdown.service import Settings; from lookdown.service.running import serve;"
     "gallery = Gallery.open(sys.argv[1]); real = gallery.search;"
-    "gallery.search = lambda *a, **k: (Path(sys.argv[2]).touch(), time.sleep(1.5), real(*a, **k))[-1];"
+    "gallery.search = lambda *a, **k: (Path(sys.argv[2]).touch(), time.sleep(1), real(*a, **k))[-1];"
     "serve(gallery, Settings(port=0), lambda told: print(told, flush=True))"
 )
 
@@ -74,6 +74,7 @@ def test_it_serves_and_a_signal_ends_it_in_good_order(made: Path) -> None:
         assert "Traceback" not in started.stderr.read()
 
 
+@pytest.mark.kill
 def test_a_running_request_is_finished_before_the_end(made: Path, tmp_path: Path) -> None:
     entered = tmp_path / "entered"
     with process("-c", SLOW, str(made), str(entered)) as (started, port):
@@ -105,6 +106,7 @@ STUCK = (
 )
 
 
+@pytest.mark.kill
 def test_an_image_that_is_decoded_for_ever_does_not_hold_up_the_end(made: Path, tmp_path: Path) -> None:
     with process("-c", STUCK, str(made), str(tmp_path / "begun")) as (started, port):
         body, kind = form(encoded(pixels(1, 1)))

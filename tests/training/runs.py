@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
+
+from tests.templates import template
 
 from lookdown.chips.synthetic.world import World, make
 from lookdown.config import build
@@ -14,12 +14,9 @@ from lookdown.training.recipe import Recipe
 __all__ = ["recipe", "world"]
 
 
-@lru_cache
 def world() -> Path:
-    """Return a folder of 16 kinds of ship, 12 small chips each, drawn once for all tests of a process."""
-    folder = Path(mkdtemp()) / "world"
-    make(World(kinds="ships", chips=12, size=32), folder)
-    return folder
+    """Return a folder of 16 kinds of ship, 12 small chips each; nobody writes to it."""
+    return template("world", lambda folder: make(World(kinds="ships", chips=12, size=32), folder))
 
 
 def recipe(**changes: Any) -> Recipe:

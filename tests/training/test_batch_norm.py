@@ -21,6 +21,8 @@ from lookdown.metrics import load_metric
 from lookdown.training.batch_norm import WholeBatchNorm, over_all_processes
 from lookdown.training.run_folder import RunFolder
 
+pytestmark = pytest.mark.server
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -55,7 +57,7 @@ def trained_by_one_and_by_two(folder: Path, **changes: Any) -> list[Path]:
     [
         {"views": 4},
         # A trunk without batch normalisation, which each process would keep to itself.
-        pytest.param({"trunk": "finetune", "network": {"backbone": "test_convnext"}}, marks=pytest.mark.slow),
+        {"trunk": "finetune", "network": {"backbone": "test_convnext"}},
     ],
     ids=["frozen", "fine-tuned"],
 )
@@ -70,7 +72,6 @@ def test_two_processes_learn_what_one_does(changes: dict[str, Any], tmp_path: Pa
     np.testing.assert_allclose(first, second, rtol=1e-2, atol=1e-2)
 
 
-@pytest.mark.slow
 def test_two_nodes_learn_what_one_process_does(tmp_path: Path) -> None:
     """Two `torchrun`, as on two machines that see one disk: the processes meet at the address of the first."""
     stages = {"stage1": {"epochs": 2, "learning_rate": 0.01}, "stage2": {"epochs": 2, "learning_rate": 0.005}}
@@ -96,7 +97,6 @@ def test_two_nodes_learn_what_one_process_does(tmp_path: Path) -> None:
         torch.testing.assert_close(two[name], value, rtol=2e-3, atol=2e-5, msg=name)
 
 
-@pytest.mark.slow
 def test_two_processes_learn_what_one_does_in_half_precision(tmp_path: Path) -> None:
     """Rounding is coarse there, so that what agrees is the course of the identity stage."""
     runs = trained_by_one_and_by_two(tmp_path, views=4, precision="bf16-mixed")

@@ -319,6 +319,7 @@ def test_damage_is_a_warning_that_names_the_place(embedder: Embedder, chips: lis
     assert (np.array(first.array) != second.array).any()  # the old file stays with those who have mapped it
 
 
+@pytest.mark.kill
 def test_every_place_where_the_journal_may_be_cut_off(embedder: Embedder, chips: list[Path], tmp_path: Path) -> None:
     first = make(embedder, chips, tmp_path / "cache", views=1)
     journal = the_file(tmp_path / "cache", "journal.jsonl")
@@ -404,6 +405,7 @@ def assert_same_files(tmp_path: Path, one: str, other: str) -> None:
         assert the_file(tmp_path / "cache" / other, name).read_bytes() == expected
 
 
+@pytest.mark.kill
 def test_killed_at_any_moment_it_goes_on_and_ends_with_the_same_bits(tmp_path: Path) -> None:
     (line,) = run("kill", tmp_path, 120)
     kills, resumed = json.loads(line)
@@ -412,11 +414,13 @@ def test_killed_at_any_moment_it_goes_on_and_ends_with_the_same_bits(tmp_path: P
     assert_same_files(tmp_path, "whole", "killed")
 
 
+@pytest.mark.kill
 def test_processes_at_once_do_the_work_once(tmp_path: Path) -> None:
     assert run("together", tmp_path, 60) == ["[0, 0, 0, 0, 0]"]
     assert_same_files(tmp_path, "whole", "together")
 
 
+@pytest.mark.kill
 def test_a_full_disk_is_one_sentence_and_what_is_whole_is_kept(tmp_path: Path) -> None:
     first, second, *ends = run("full", tmp_path, 60)
     assert first == second

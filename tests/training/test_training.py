@@ -149,6 +149,7 @@ def test_a_run_that_diverges_goes_on_with_another_rate(tmp_path: Path) -> None:
         training.resume(run.path, changes=["stage1.learning_rate=0.02"])
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("epoch", [1, 3])
 def test_killed_between_line_and_checkpoint_each_epoch_has_one_line(
     epoch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -168,6 +169,7 @@ def test_killed_between_line_and_checkpoint_each_epoch_has_one_line(
     assert contents(run.path) == contents(training.train(recipe(), tmp_path / "whole").path)
 
 
+@pytest.mark.kill
 def test_killed_while_the_embedder_is_replaced_it_goes_on(tmp_path: Path) -> None:
     run = training.train(recipe(), tmp_path / "run")
     before = contents(run.path)
@@ -195,7 +197,7 @@ def work(made: Recipe, path: Path) -> None:
         training.train(made, path)
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 @pytest.mark.parametrize("changes", [LONG, {**LONG, "stage2": {"epochs": 6, "statistics": "running"}}], ids=str)
 def test_killed_fifteen_times_it_ends_with_the_same_bits(changes: dict[str, object], tmp_path: Path) -> None:
     made = recipe(**changes)
@@ -297,6 +299,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(disk)], check=True)
 
 
+@pytest.mark.kill
 def test_a_disk_that_is_too_small_is_told_before_the_first_epoch(small_disk: Path) -> None:
     epochs: list[object] = []
     with pytest.raises(OutputError, match=r"needs about \d+\.\d MB for checkpoints and embedder, and the disk has"):
@@ -304,6 +307,7 @@ def test_a_disk_that_is_too_small_is_told_before_the_first_epoch(small_disk: Pat
     assert not epochs
 
 
+@pytest.mark.kill
 def test_a_disk_that_fills_up_stops_the_run_which_goes_on_to_the_same_bits(small_disk: Path, tmp_path: Path) -> None:
     made = recipe(**{**LONG, "network": {"head": "linear"}})
     whole = training.train(made, tmp_path / "whole")

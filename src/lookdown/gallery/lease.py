@@ -22,7 +22,7 @@ from typing import Any
 
 from lookdown.errors import GalleryBusyError, GalleryError
 
-__all__ = ["FILE", "LEASE", "Lease", "NoConditionsError", "UnreadableLeaseError"]
+__all__ = ["FILE", "LEASE", "Clock", "Lease", "NoConditionsError", "UnreadableLeaseError"]
 
 FILE = "writer.json"
 LEASE = 60.0  # seconds: longer than a store or a network is away by chance, short enough to wait for a killed writer
@@ -37,6 +37,19 @@ class NoConditionsError(Exception):
 
 class UnreadableLeaseError(Exception):
     """The object is there, and says nothing that we understand."""
+
+
+class Clock:
+    """The time of this machine, as a lease counts it; a test gives the lease a clock that it moves itself."""
+
+    def now(self) -> float:
+        """Return seconds that also pass while the machine sleeps."""
+        boot = getattr(time, "CLOCK_BOOTTIME", None)
+        return time.monotonic() if boot is None else time.clock_gettime(boot)
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        """Wait until the event is set or the seconds have passed; return whether it is set."""
+        return event.wait(seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +68,8 @@ class _Held:
 class Lease:
     """One object beside a table."""
 
-    def __init__(self, store: Any, shown: str, *, seconds: float) -> None:
-        self._store, self._shown, self._seconds = store, shown, seconds
+    def __init__(self, store: Any, shown: str, *, seconds: float, clock: Clock | None = None) -> None:
+        self._store, self._shown, self._seconds, self._clock = store, shown, seconds, clock or Clock()
         self._tag: dict[str, str] = {}
         self._told: dict[str, Any] = {}
         self._until = 0.0
@@ -91,7 +104,7 @@ class Lease:
 
     def check(self) -> None:
         """Refuse to go on if the lease may have lapsed: another may be writing."""
-        if _now() > self._until:
+        if self._clock.now() > self._until:
             raise GalleryError(
                 f"the right to write to {self._shown} has lapsed: it could not be renewed for "
                 f"{self._seconds * (1 - _MARGIN):.0f} seconds, or another writer has taken over; check the network, "
@@ -119,7 +132,7 @@ class Lease:
         return bool(there.writer or there.told.get("disorder"))
 
     def _is_dead(self, there: _Held, lock: str) -> bool:
-        return there.told.get("lock") == lock or (self._clock() - there.changed).total_seconds() > self._seconds
+        return there.told.get("lock") == lock or (self._store_time() - there.changed).total_seconds() > self._seconds
 
     def _busy(self, there: _Held | None) -> GalleryBusyError:
         who = f"{there.writer} since {there.told.get('since')}" if there and there.writer else "another process"
@@ -130,7 +143,7 @@ class Lease:
 
     def _renew(self, done: threading.Event) -> None:
         beat, pause = 0, _RENEW
-        while not done.wait(self._seconds * pause):
+        while not self._clock.wait(done, self._seconds * pause):
             beat += 1
             try:
                 kept = self._put(self._told | {"beat": beat}, self._tag)
@@ -149,7 +162,7 @@ class Lease:
 
         content = (json.dumps(told) + "\n").encode()
         with self._changing:
-            asked = _now()
+            asked = self._clock.now()
             mode: Any = "create" if tag is None else tag
             try:
                 after = _tag(obstore.put(self._store, FILE, content, mode=mode))
@@ -193,7 +206,7 @@ class Lease:
             obstore.delete(self._store, FILE)
             raise NoConditionsError
 
-    def _clock(self) -> datetime:
+    def _store_time(self) -> datetime:
         """Return what time it is for the store: that of an object that it writes now."""
         import obstore
 
@@ -215,9 +228,3 @@ def _identity(lock: Path) -> str:
     run = system.read_text().strip() if system.exists() else f"{socket.gethostname()} {uuid.getnode()}"
     about = lock.stat()
     return f"{run} {about.st_dev} {about.st_ino}"
-
-
-def _now() -> float:
-    """Return seconds that also pass while the machine sleeps."""
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if clock is None else time.clock_gettime(clock)

@@ -46,7 +46,7 @@ TOLERANCE = {"rtol": 1e-5, "atol": 1e-6}
 SHARES = [0, 1 / ROWS, 0.001, 0.01, 0.2, 0.8]
 
 
-@pytest.fixture(params=[*ENGINES, pytest.param("milvus", marks=pytest.mark.slow)])
+@pytest.fixture(params=[*ENGINES, pytest.param("milvus", marks=pytest.mark.server)])
 def kind(request: Any) -> Kind:
     return ENGINES.get(request.param) or milvus_kind(request.getfixturevalue("milvus"))
 

@@ -191,7 +191,6 @@ def test_rows_that_others_removed_are_missed(place: MilvusPlace) -> None:
     assert len(engine.nearest(QUERIES[:1], 20)[0].rows) == 15
 
 
-@pytest.mark.slow
 def test_a_server_killed_in_the_middle_loses_nothing_that_it_acknowledged(
     milvus_binaries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -134,7 +134,6 @@ def closed_milvus(milvus_binaries: Path, tmp_path: Path) -> Iterator[RunningMilv
         yield running
 
 
-@pytest.mark.slow
 def test_tokens_and_certificates_open_a_closed_server(closed_milvus: RunningMilvus, tmp_path: Path) -> None:
     known: dict[str, Any] = {"uri": closed_milvus.uri, "authority": tmp_path / "server.pem", "timeout": 20.0}
     assert closed_milvus.uri.startswith("https")

@@ -67,12 +67,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory, archive: Path, embedder: Emb
     return gallery, gallery.add(archive, cutting=CUTTING)
 
 
-@pytest.fixture(scope="module")
-def nodes() -> Iterator[RayNodes]:
-    with RayNodes(2) as running:
-        yield running
-
-
 def assert_same(gallery: Gallery, whole: Gallery) -> None:
     found, wanted = gallery.snapshot, whole.snapshot
     rows = np.arange(len(wanted))
@@ -84,7 +78,7 @@ def assert_same(gallery: Gallery, whole: Gallery) -> None:
     assert sorted(found_csv.splitlines()) == sorted(wanted_csv.splitlines())
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_ray_nodes_fill_a_table_in_a_bucket(
     nodes: RayNodes, table: str, archive: Path, embedder: Embedder, whole: tuple[Gallery, Added], tmp_path: Path
 ) -> None:
@@ -117,7 +111,7 @@ def test_ray_nodes_fill_a_gallery_as_one_process_does(
     assert [hit.id for hit in gallery.search(archive / "tanker" / "002.png", k=1).hits] == ["images/tanker/002.png"]
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_a_node_that_is_killed_loses_and_doubles_nothing(
     nodes: RayNodes,
     archive: Path,
@@ -156,7 +150,7 @@ def test_a_node_that_is_killed_loses_and_doubles_nothing(
     assert_same(gallery, whole[0])
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_who_is_no_node_fills_and_adapts_a_gallery_all_the_same(
     archive: Path, embedder: Embedder, whole: tuple[Gallery, Added], tmp_path: Path
 ) -> None:
@@ -183,7 +177,7 @@ Gallery.open(sys.argv[1]).add(sys.argv[2], cutting=cutting, workers="ray", progr
 """
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_a_driver_that_is_killed_leaves_whole_steps_and_the_next_goes_on(
     archive: Path, embedder: Embedder, whole: tuple[Gallery, Added], tmp_path: Path, nodes: RayNodes
 ) -> None:

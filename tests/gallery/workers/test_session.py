@@ -7,7 +7,6 @@ import logging
 import os
 import pickle
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,6 @@ from tests.gallery.workers.ray_nodes import RayNodes
 from lookdown.errors import GalleryError, MissingExtraError, WorkersError
 from lookdown.gallery.workers import session
 from lookdown.gallery.workers.session import workers_at
-
-
-@pytest.fixture(scope="module")
-def nodes() -> Iterator[RayNodes]:
-    with RayNodes(2) as running:
-        yield running
 
 
 def square(number: int) -> tuple[int, int]:
@@ -78,7 +71,7 @@ def test_the_address_may_come_from_the_environment(nodes: RayNodes, monkeypatch:
         assert workers.processors == 2
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_without_an_address_one_runs_on_this_machine_and_ends_even_after_an_error() -> None:
     import ray
 

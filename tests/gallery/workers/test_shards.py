@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -19,12 +18,6 @@ from lookdown.gallery.workers import shards
 from lookdown.gallery.workers.session import Workers
 from lookdown.gallery.workers.shards import TableShards, shards_on_ray
 from lookdown.metrics import PairMoments
-
-
-@pytest.fixture(scope="module")
-def nodes() -> Iterator[RayNodes]:
-    with RayNodes(2) as running:
-        yield running
 
 
 def holed(path: Path) -> Gallery:

@@ -10,6 +10,8 @@ from tests.networks.exports import chips, owner
 
 from lookdown.networks.runtimes.onnx import OnnxRuntime
 
+pytestmark = pytest.mark.export
+
 
 @pytest.mark.parametrize("count", [1, 3, 8, 17, 40])
 def test_rows_do_not_depend_on_the_images_beside_them(count: int) -> None:
