@@ -51,7 +51,11 @@ class ByFile(LoadScopeScheduling):
 # Files that share more than templates: Ray's nodes, runs that are trained when a test first asks for them, the story.
 _TOGETHER = {
     "ray": ("tests/gallery/workers/", "tests/cli/test_worker_options.py"),
-    "experiments": ("tests/experiments/",),
+    "smoke": tuple(
+        f"tests/experiments/{file.name}"
+        for file in Path(__file__).parent.glob("experiments/test_*.py")
+        if "smoke()" in file.read_text()
+    ),
     "demo": ("tests/demo/",),
 }
 

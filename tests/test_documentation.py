@@ -178,7 +178,6 @@ def test_formulas_are_drawn_by_the_browser_itself(site: Path) -> None:
         assert "$" not in re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL)
 
 
-@pytest.mark.browser
 @needs_generator
 def test_the_search_works_from_a_disk(site: Path) -> None:
     with chromium() as browser:

@@ -19,7 +19,13 @@ import pytest
 __all__ = ["TIERS", "Run", "assign", "table"]
 
 TIERS = ("server", "browser", "kill", "export", "paper", "install")
-_BY_FIXTURE = {"milvus_binaries": "server", "running_store": "server", "nodes": "server", "browser": "browser"}
+_BY_FIXTURE = {
+    "milvus_binaries": "server",
+    "running_store": "server",
+    "nodes": "server",
+    "browser": "browser",
+    "site": "browser",  # what is built is looked at
+}
 _BY_FOLDER = {"tests/experiments/": "paper", "tests/demo/": "paper"}
 _SLOWEST = 20
 
