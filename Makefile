@@ -7,7 +7,8 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # By the environment, so that it binds the environments in which packages are built as well.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-TIERS := server browser kill export paper install
+PYTEST := $(BIN)/pytest --numprocesses 2
+TIERS := install server kill export paper browser
 TESTS := test-default $(TIERS:%=test-%)
 SPACE := $(subst ,, )
 
@@ -23,20 +24,11 @@ check: $(VENV)/.every-extra  ## lint, format and types
 
 test: test-default  ## the default suite; a tier: make test-server, -browser, -kill, -export, -paper, -install
 
-# One target a tier. What became of it is kept in build/tests, for the table that ends test-all.
 $(TESTS): test-%: $(VENV)/.every-extra
-	$(BIN)/pytest --numprocesses 2 --junitxml build/tests/$*.xml $(COVERAGE) \
-		-m "$(if $(filter default,$*),not ($(subst $(SPACE), or ,$(TIERS))),$*)"
+	$(PYTEST) -m "$(if $(filter default,$*),not ($(subst $(SPACE), or ,$(TIERS))),$*)"
 
-test-all: $(VENV)/.every-extra  ## every tier one after another, with coverage, and a table of what they came to
-	rm -rf build/tests .coverage
-	failed=; \
-	for tier in default $(TIERS); do \
-		$(MAKE) --no-print-directory test-$$tier COVERAGE="--cov --cov-append --cov-report=" || failed="$$failed $$tier"; \
-	done; \
-	$(BIN)/python -m tests.tiers build/tests; \
-	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
-	$(BIN)/coverage report --fail-under 98
+test-all: $(VENV)/.every-extra  ## the default suite and every tier, with coverage, times and the slowest tests
+	$(PYTEST) --durations 20 --cov --cov-report=term --cov-fail-under=98.5
 
 bench: $(VENV)/.every-extra  ## every measurement against peers, into runs/bench; one table of ratios
 	$(BIN)/lookdown bench

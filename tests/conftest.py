@@ -23,9 +23,10 @@ from lookdown.gallery.engines.milvus_server import MilvusServer
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make one folder of templates for all workers, which inherit the environment."""
+    """Make one folder of templates for all workers, which inherit the environment, and listen to them."""
     if not hasattr(config, "workerinput"):
         templates.begin()
+        config.pluginmanager.register(tiers.Ledger())
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -61,6 +62,8 @@ _TOGETHER = {
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    """Hand out files in the order of the tests, which is that of the tiers."""
+    config.option.loadscopereorder = False
     return ByFile(config, log)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tiers import TIERS
 
 from lookdown import errors
 
@@ -110,6 +111,7 @@ def test_a_lookdown_error_is_told_in_one_line_and_others_are_not_swallowed() -> 
 
 def test_the_make_file_offers_what_the_guide_names() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    targets |= {f"test-{tier}" for tier in TIERS}
     named = set(re.findall(r"`make ([a-z-]+)`", (ROOT / "CONTRIBUTING.md").read_text()))
     assert {"check", "test", "test-all", "bench", "build"} <= named <= targets
 

@@ -1,28 +1,11 @@
-"""Tiers: a test is in one, and the table says what became of each."""
+"""Tiers: a test is in one, and the last lines of a run say what became of each."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from tests.tiers import TIERS, Run, assign, table
-
-JUNIT = """<testsuites><testsuite time="12.5">
-<testcase classname="tests.a" name="good" time="3.25"/>
-<testcase classname="tests.a" name="bad" time="1"><failure message="no"/></testcase>
-<testcase classname="tests.a" name="broken" time="1"><error message="no"/></testcase>
-<testcase classname="tests.b" name="away" time="0.5"><skipped message="no browser"/></testcase>
-</testsuite></testsuites>"""
-AWAY = """<testsuites><testsuite time="2">
-<testcase classname="tests.b" name="away" time="0"><skipped message="no browser"/></testcase>
-<testcase classname="tests.b" name="too" time="0"><skipped message="no browser"/></testcase>
-</testsuite></testsuites>"""
-
-
-def test_the_make_file_and_the_markers_have_the_same_tiers(pytestconfig: pytest.Config) -> None:
-    text = (Path(__file__).parents[1] / "Makefile").read_text()
-    assert f"TIERS := {' '.join(TIERS)}\n" in text
-    assert set(TIERS) <= {str(line).split(":")[0] for line in pytestconfig.getini("markers")}
+from tests.tiers import TIERS, Ledger, assign
 
 
 class Collected(pytest.Item):
@@ -33,32 +16,63 @@ class Collected(pytest.Item):
     def runtest(self) -> None: ...
 
 
-def tier_of(session: pytest.Session, name: str, fixtures: tuple[str, ...], *marks: str) -> set[str]:
+def collected(session: pytest.Session, name: str, fixtures: tuple[str, ...], *marks: str) -> Collected:
     item = Collected.from_parent(session, name=name, nodeid=name)
     item.fixturenames = fixtures
     for mark in marks:
         item.add_marker(mark)
-    assign([item])
-    return {mark.name for mark in item.iter_markers()}
+    return item
 
 
-def test_a_fixture_or_a_folder_gives_a_tier_unless_a_mark_does_and_two_marks_are_refused(
+def test_the_make_file_and_the_markers_have_the_same_tiers(pytestconfig: pytest.Config) -> None:
+    text = (Path(__file__).parents[1] / "Makefile").read_text()
+    assert f"TIERS := {' '.join(TIERS)}\n" in text
+    assert set(TIERS) <= {str(line).split(":")[0] for line in pytestconfig.getini("markers")}
+
+
+def test_a_fixture_or_a_folder_gives_a_tier_unless_a_mark_does_and_the_default_suite_is_last(
     request: pytest.FixtureRequest,
 ) -> None:
-    session = request.session
-    assert tier_of(session, "tests/test_x.py::plain", ("tmp_path",)) == set()
-    assert tier_of(session, "tests/test_x.py::page", ("tmp_path", "browser")) == {"browser"}
-    assert tier_of(session, "tests/demo/test_x.py::story", ()) == {"paper"}
-    assert tier_of(session, "tests/test_x.py::killed", ("browser",), "kill") == {"kill"}
+    items: list[pytest.Item] = [
+        collected(request.session, "tests/test_x.py::plain", ("tmp_path",)),
+        collected(request.session, "tests/test_x.py::page", ("tmp_path", "browser")),
+        collected(request.session, "tests/demo/test_x.py::story", ()),
+        collected(request.session, "tests/test_x.py::killed", ("browser",), "kill"),
+    ]
+    assign(items)
+    found = {item.name.split("::")[1]: [mark.name for mark in item.iter_markers()] for item in items}
+    assert found == {"killed": ["kill"], "story": ["paper"], "page": ["browser"], "plain": []}
+    assert [*found] == ["killed", "story", "page", "plain"]
+
+
+def test_two_marks_are_refused(request: pytest.FixtureRequest) -> None:
     with pytest.raises(pytest.UsageError, match=r"::twice is marked for export and kill; name one tier"):
-        tier_of(session, "tests/test_x.py::twice", (), "kill", "export")
+        assign([collected(request.session, "tests/test_x.py::twice", (), "kill", "export")])
 
 
-def test_the_table_has_times_reasons_and_the_slowest(tmp_path: Path) -> None:
-    (tmp_path / "default.xml").write_text(JUNIT)
-    (tmp_path / "browser.xml").write_text(AWAY)
-    lines = table([Run.read(tmp_path / f"{name}.xml") for name in ("default", "browser")]).splitlines()
-    assert lines[1].split() == ["default", "12", "s", "1", "passed,", "2", "failed,", "1", "skipped"]
-    assert lines[2].split() == ["browser", "2", "s", "not", "run:", "no", "browser"]
-    assert lines[4].split() == ["3", "no", "browser"]
-    assert lines[6].split() == ["3.2", "s", "tests.a::good"]
+def test_a_tier_that_cannot_run_says_why_in_one_line_and_the_others_what_they_came_to() -> None:
+    ledger = Ledger()
+
+    def report(tier: str, when: str, outcome: str, start: float, why: str = "") -> None:
+        ledger.pytest_runtest_logreport(
+            pytest.TestReport(
+                nodeid="tests/test_x.py::x",
+                location=("tests/test_x.py", 1, "x"),
+                keywords={},
+                outcome=outcome,  # type: ignore[arg-type]
+                longrepr=("tests/test_x.py", 1, f"Skipped: {why}") if why else None,
+                when=when,  # type: ignore[arg-type]
+                duration=2.0,
+                start=start,
+                stop=start + 2,
+                user_properties=[("tier", tier)],
+            )
+        )
+
+    for place in range(3):
+        report("browser", "setup", "skipped", 50, "no chromium on this machine")
+        report("default", "setup", "passed", 100 + 10 * place)
+        report("default", "call", "failed" if place == 2 else "passed", 102 + 10 * place)
+    first, second = ledger.lines()
+    assert first.split(maxsplit=1) == ["browser", "not run: no chromium on this machine"]
+    assert second.split(maxsplit=1) == ["default", "24 s by the clock,    12 s of tests: 1 failed, 2 passed"]

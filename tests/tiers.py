@@ -1,24 +1,20 @@
-"""The tiers of the suite: which test belongs to which, and a table of what their runs came to.
+"""The tiers of the suite: which test belongs to which, in which order they run, and what became of each.
 
 A test without a mark belongs to the default suite, which `make test` runs. Every other tier is a mark in
-pyproject.toml and a target `make test-TIER`. `python -m tests.tiers FOLDER` reads the JUnit files of a run, one a tier.
+pyproject.toml and a target `make test-TIER`; `make test-all` runs them together.
 """
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Self
-from xml.etree import ElementTree
+from dataclasses import dataclass, field
 
 import pytest
 
-__all__ = ["TIERS", "Run", "assign", "table"]
+__all__ = ["TIERS", "Ledger", "assign"]
 
-TIERS = ("server", "browser", "kill", "export", "paper", "install")
+# Tiers whose files take minutes come first, so that two workers end at about the same time.
+TIERS = ("install", "server", "kill", "export", "paper", "browser")
 _BY_FIXTURE = {
     "milvus_binaries": "server",
     "running_store": "server",
@@ -27,71 +23,67 @@ _BY_FIXTURE = {
     "site": "browser",  # what is built is looked at
 }
 _BY_FOLDER = {"tests/experiments/": "paper", "tests/demo/": "paper"}
-_SLOWEST = 20
+_DEFAULT = "default"
 
 
-def assign(items: Iterable[pytest.Item]) -> None:
-    """Mark each test whose fixtures or folder say its tier, and refuse a test that is marked for two."""
+def assign(items: list[pytest.Item]) -> None:
+    """Give each test its tier, by mark, fixture or folder, and put the tests into the order of the tiers."""
     for item in items:
-        marked = {mark.name for mark in item.iter_markers() if mark.name in TIERS}
-        if len(marked) > 1:
-            raise pytest.UsageError(f"{item.nodeid} is marked for {' and '.join(sorted(marked))}; name one tier")
-        if not marked:
-            fixtures = [_BY_FIXTURE[name] for name in getattr(item, "fixturenames", ()) if name in _BY_FIXTURE]
-            folders = [tier for folder, tier in _BY_FOLDER.items() if item.nodeid.startswith(folder)]
-            for tier in (fixtures + folders)[:1]:
-                item.add_marker(tier)
+        tier = _tier(item)
+        if tier != _DEFAULT and not item.get_closest_marker(tier):
+            item.add_marker(tier)
+        item.user_properties.append(("tier", tier))
+    items.sort(key=lambda item: (*TIERS, _DEFAULT).index(dict(item.user_properties)["tier"]))
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One tier, as pytest has written it down."""
+def _tier(item: pytest.Item) -> str:
+    marks = sorted({mark.name for mark in item.iter_markers() if mark.name in TIERS})
+    if len(marks) > 1:
+        raise pytest.UsageError(f"{item.nodeid} is marked for {' and '.join(marks)}; name one tier")
+    fixtures = [_BY_FIXTURE[name] for name in getattr(item, "fixturenames", ()) if name in _BY_FIXTURE]
+    folders = [tier for folder, tier in _BY_FOLDER.items() if item.nodeid.startswith(folder)]
+    return [*marks, *fixtures, *folders, _DEFAULT][0]
 
-    tier: str
-    wall_seconds: float
-    outcomes: Counter[str]  # passed, failed, skipped
-    seconds: dict[str, float]  # by test, its fixtures included
-    skip_reasons: Counter[str]
 
-    @classmethod
-    def read(cls, file: Path) -> Self:
-        """Read the JUnit file of a tier."""
-        suite = ElementTree.parse(file).getroot()[0]
-        outcomes: Counter[str] = Counter()
-        reasons: Counter[str] = Counter()
-        seconds = {}
-        for case in suite.iter("testcase"):
-            seconds[f"{case.get('classname')}::{case.get('name')}"] = float(case.get("time", 0))
-            skipped = case.find("skipped")
-            if case.find("failure") is not None or case.find("error") is not None:
-                outcomes["failed"] += 1
-            elif skipped is not None:
-                outcomes["skipped"] += 1
-                reasons[skipped.get("message", "").strip()] += 1
-            else:
-                outcomes["passed"] += 1
-        return cls(file.stem, float(suite.get("time", 0)), outcomes, seconds, reasons)
+@dataclass
+class _Tier:
+    outcomes: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)  # of tests that were skipped
+    seconds: float = 0.0  # of all tests together
+    first: float = float("inf")  # seconds since the epoch
+    last: float = 0.0
+
+    def add(self, report: pytest.TestReport) -> None:
+        self.seconds += report.duration
+        self.first, self.last = min(self.first, report.start), max(self.last, report.stop)
+        if report.failed or report.skipped or report.when == "call":
+            self.outcomes[report.outcome] += 1
+        if report.skipped and isinstance(report.longrepr, tuple):
+            self.reasons[report.longrepr[2].removeprefix("Skipped: ")] += 1
 
     def __str__(self) -> str:
-        counts = ", ".join(f"{self.outcomes[name]:,} {name}" for name in ("passed", "failed", "skipped"))
         if set(self.outcomes) == {"skipped"}:
-            counts = f"not run: {'; '.join(self.skip_reasons)}"
-        return f"{self.tier:8} {self.wall_seconds:7.0f} s  {counts}"
+            return f"not run: {'; '.join(self.reasons)}"
+        counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(self.outcomes.items()))
+        return f"{self.last - self.first:5.0f} s by the clock, {self.seconds:5.0f} s of tests: {counts}"
 
 
-def table(runs: list[Run]) -> str:
-    """Return the wall time of each tier, why tests were skipped, and the slowest tests of all."""
-    skipped = sum((run.skip_reasons for run in runs), Counter[str]())
-    tests = {name: seconds for run in runs for name, seconds in run.seconds.items()}
-    slowest = sorted(tests.items(), key=lambda test: -test[1])[:_SLOWEST]
-    parts = {
-        "Tiers, by the clock": map(str, runs),
-        "Skipped": (f"{count:5,} {reason}" for reason, count in skipped.most_common()),
-        f"Slowest {len(slowest)}": (f"{seconds:7.1f} s  {name}" for name, seconds in slowest),
-    }
-    return "\n".join("\n".join([heading, *(f"  {line}" for line in lines)]) for heading, lines in parts.items())
+class Ledger:
+    """A plugin that says at the end what each tier came to."""
 
+    def __init__(self) -> None:
+        self._tiers: dict[str, _Tier] = {}
 
-if __name__ == "__main__":
-    files = sorted(Path(sys.argv[1]).glob("*.xml"), key=lambda file: ("default", *TIERS).index(file.stem))
-    print(table([Run.read(file) for file in files]))
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note a part of a test, by whichever worker."""
+        self._tiers.setdefault(str(dict(report.user_properties)["tier"]), _Tier()).add(report)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Write a line for each tier; those of one run share two workers, so that their times overlap."""
+        terminalreporter.section("tiers")
+        for line in self.lines():
+            terminalreporter.write_line(line)
+
+    def lines(self) -> list[str]:
+        """Return the lines, in the order in which tiers began."""
+        return [f"{name:8} {tier}" for name, tier in sorted(self._tiers.items(), key=lambda pair: pair[1].first)]
