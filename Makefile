@@ -11,6 +11,8 @@ PYTEST := $(BIN)/pytest --numprocesses 2
 TIERS := install server kill export paper browser
 TESTS := test-default $(TIERS:%=test-%)
 SPACE := $(subst ,, )
+DEFAULT := not ($(subst $(SPACE), or ,$(TIERS)))
+TIMES := build/times
 
 .PHONY: help check test test-all $(TESTS) bench demo docs build clean
 
@@ -25,10 +27,17 @@ check: $(VENV)/.every-extra  ## lint, format and types
 test: test-default  ## the default suite; a tier: make test-server, -browser, -kill, -export, -paper, -install
 
 $(TESTS): test-%: $(VENV)/.every-extra
-	$(PYTEST) -m "$(if $(filter default,$*),not ($(subst $(SPACE), or ,$(TIERS))),$*)"
+	$(PYTEST) -m "$(if $(filter default,$*),$(DEFAULT),$*)"
 
+# In three runs, so that servers are gone when they are no longer needed, and two workers have enough to share in each.
 test-all: $(VENV)/.every-extra  ## the default suite and every tier, with coverage, times and the slowest tests
-	$(PYTEST) --durations 20 --cov --cov-report=term --cov-fail-under=98.5
+	rm -rf $(TIMES) .coverage && mkdir -p $(TIMES)
+	for tiers in "install or server" "kill or export or paper or browser" "$(DEFAULT)"; do \
+		LOOKDOWN_TEST_TIMES=$(TIMES) $(PYTEST) --cov --cov-append --cov-report= -m "$$tiers" || exit 1; \
+	done
+	@echo "slowest tests, seconds:" && sort -rn $(TIMES)/tests.txt | head -20
+	@echo "tiers:" && cat $(TIMES)/tiers.txt
+	$(BIN)/coverage report --fail-under 98.5
 
 bench: $(VENV)/.every-extra  ## every measurement against peers, into runs/bench; one table of ratios
 	$(BIN)/lookdown bench

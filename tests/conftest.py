@@ -26,7 +26,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make one folder of templates for all workers, which inherit the environment, and listen to them."""
     if not hasattr(config, "workerinput"):
         templates.begin()
-        config.pluginmanager.register(tiers.Ledger())
+        times = os.environ.get("LOOKDOWN_TEST_TIMES")
+        config.pluginmanager.register(tiers.Ledger(Path(times) if times else None))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from _pytest.terminal import TerminalReporter
 from tests.tiers import TIERS, Ledger, assign
 
 
@@ -50,8 +52,10 @@ def test_two_marks_are_refused(request: pytest.FixtureRequest) -> None:
         assign([collected(request.session, "tests/test_x.py::twice", (), "kill", "export")])
 
 
-def test_a_tier_that_cannot_run_says_why_in_one_line_and_the_others_what_they_came_to() -> None:
-    ledger = Ledger()
+def test_a_tier_that_cannot_run_says_why_in_one_line_and_the_others_what_they_came_to(
+    pytestconfig: pytest.Config, tmp_path: Path
+) -> None:
+    ledger = Ledger(tmp_path)
 
     def report(tier: str, when: str, outcome: str, start: float, why: str = "") -> None:
         ledger.pytest_runtest_logreport(
@@ -76,3 +80,6 @@ def test_a_tier_that_cannot_run_says_why_in_one_line_and_the_others_what_they_ca
     first, second = ledger.lines()
     assert first.split(maxsplit=1) == ["browser", "not run: no chromium on this machine"]
     assert second.split(maxsplit=1) == ["default", "24 s by the clock,    12 s of tests: 1 failed, 2 passed"]
+    ledger.pytest_terminal_summary(TerminalReporter(pytestconfig, StringIO()))
+    assert (tmp_path / "tiers.txt").read_text() == f"{first}\n{second}\n"
+    assert (tmp_path / "tests.txt").read_text() == "  18.0 tests/test_x.py::x\n"

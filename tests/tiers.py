@@ -1,13 +1,14 @@
 """The tiers of the suite: which test belongs to which, in which order they run, and what became of each.
 
 A test without a mark belongs to the default suite, which `make test` runs. Every other tier is a mark in
-pyproject.toml and a target `make test-TIER`; `make test-all` runs them together.
+pyproject.toml and a target `make test-TIER`; `make test-all` runs them all.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -69,20 +70,31 @@ class _Tier:
 
 
 class Ledger:
-    """A plugin that says at the end what each tier came to."""
+    """A plugin that says at the end what each tier came to.
 
-    def __init__(self) -> None:
+    times: a folder where tiers.txt and tests.txt, the seconds of each test, are continued; `make test-all` shows them.
+    """
+
+    def __init__(self, times: Path | None = None) -> None:
+        self._times = times
         self._tiers: dict[str, _Tier] = {}
+        self._seconds: dict[str, float] = {}  # by test
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note a part of a test, by whichever worker."""
         self._tiers.setdefault(str(dict(report.user_properties)["tier"]), _Tier()).add(report)
+        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Write a line for each tier; those of one run share two workers, so that their times overlap."""
         terminalreporter.section("tiers")
         for line in self.lines():
             terminalreporter.write_line(line)
+        if self._times is not None:
+            tests = [f"{seconds:6.1f} {test}" for test, seconds in self._seconds.items()]
+            for name, lines in (("tiers.txt", self.lines()), ("tests.txt", tests)):
+                with (self._times / name).open("a") as file:
+                    file.writelines(f"{line}\n" for line in lines)
 
     def lines(self) -> list[str]:
         """Return the lines, in the order in which tiers began."""
