@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from lookdown.adaptation import adapt
 from lookdown.adaptation.clustering import STARTS
 from lookdown.evaluation import evaluate
-from lookdown.experiments.gaussian_world import GaussianWorld
+from lookdown.lab.synthetic.gaussian_world import GaussianWorld
 from lookdown.metrics import GaussianLikelihoodRatio, PairMoments
 from metric import sampled_covariances
 from sidebyside import QUICK, Row, compare, peak_memory, report

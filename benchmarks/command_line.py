@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 from lookdown.chips.manifest import Manifest
-from lookdown.chips.synthetic.world import World, make
-from lookdown.gallery.intake import Cutting
-from lookdown.gallery.making import gallery_of_pretrained
+from lookdown.gallery.index.intake import Cutting
+from lookdown.gallery.index.making import gallery_of_pretrained
+from lookdown.lab.synthetic.world import World, make
 from sidebyside import QUICK, Row, report
 
 HELP, SEARCH = 0.3, 2.5  # seconds, at most

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lookdown import Cosine, Embedder
 from lookdown.chips.manifest import Manifest
-from lookdown.chips.synthetic.world import World, make
+from lookdown.lab.synthetic.world import World, make
 from lookdown.networks import ExportedEmbedder
 from lookdown.networks.exporting import Space, export
 from lookdown.networks.image_batches import ImageBatches

@@ -17,11 +17,11 @@ from threadpoolctl import threadpool_limits
 
 from lookdown import Embedder, Gallery
 from lookdown.adaptation import adapt
-from lookdown.bench.growth import Curve, growth_page
-from lookdown.bench.machine import this_machine
 from lookdown.evaluation import evaluate
-from lookdown.gallery.engines.exact import Exact
-from lookdown.gallery.engines.ivf import IVF
+from lookdown.gallery.search.engines.exact import Exact
+from lookdown.gallery.search.engines.ivf import IVF
+from lookdown.lab.bench.growth import Curve, growth_page
+from lookdown.lab.bench.machine import this_machine
 from lookdown.metrics import GaussianLikelihoodRatio, PairMoments
 from search import no_columns, stream
 from sidebyside import OUT, QUICK, report

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from embedding import Bare, exports
 from lookdown import Embedder, Gallery
 from lookdown.chips.manifest import Manifest
-from lookdown.chips.synthetic.world import World, make
+from lookdown.lab.synthetic.world import World, make
 from lookdown.networks import ExportedEmbedder
 from lookdown.networks.image_batches import ImageBatches
 from sidebyside import QUICK, Row, compare, report

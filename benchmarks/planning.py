@@ -20,11 +20,11 @@ from growth import seconds, vectors
 from indexing import archive, squares
 from lookdown import Cosine, Embedder, Gallery
 from lookdown.adaptation import adapt
-from lookdown.bench.machine import this_machine
-from lookdown.bench.planning import Costs, Node, Plan, planning_page
-from lookdown.gallery.engines.exact import Exact
-from lookdown.gallery.engines.ivf import IVF
-from lookdown.gallery.engines.partition import number_of_lists
+from lookdown.gallery.search.engines.exact import Exact
+from lookdown.gallery.search.engines.ivf import IVF
+from lookdown.gallery.search.engines.partition import number_of_lists
+from lookdown.lab.bench.machine import this_machine
+from lookdown.lab.bench.planning import Costs, Node, Plan, planning_page
 from lookdown.metrics import GaussianLikelihoodRatio
 from lookdown.networks import ExportedEmbedder
 from lookdown.networks.exporting import Space, export

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from lookdown.gallery.columns import Codes, Columns
-from lookdown.gallery.engines.engine import Engine, Nearest, Vectors, VectorStream
-from lookdown.gallery.engines.exact import Exact
-from lookdown.gallery.engines.ivf import IVF
-from lookdown.gallery.where import Where
+from lookdown.gallery.search.engines.engine import Engine, Nearest, Vectors, VectorStream
+from lookdown.gallery.search.engines.exact import Exact
+from lookdown.gallery.search.engines.ivf import IVF
+from lookdown.gallery.search.where import Where
+from lookdown.gallery.store.columns import Codes, Columns
 from sidebyside import QUICK, Row, compare, peak_memory, report
 
 ROWS, DIMENSIONS, K = 40_000 if QUICK else 1_000_000, 64, 50

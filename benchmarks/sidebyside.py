@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from lookdown.bench.row import Row, Rows, figure
+from lookdown.lab.bench.row import Row, Rows, figure
 
 __all__ = ["OPTIONS", "OUT", "QUICK", "Row", "compare", "peak_memory", "report"]
 

@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 
 from threadpoolctl import threadpool_limits
 
-from lookdown.chips.synthetic.scenes import write_scene
-from lookdown.chips.synthetic.sensors import NEAR
-from lookdown.chips.synthetic.world import World, plan
+from lookdown.lab.synthetic.scenes import write_scene
+from lookdown.lab.synthetic.sensors import NEAR
+from lookdown.lab.synthetic.world import World, plan
 from sidebyside import QUICK, Row, report
 
 WANTED = 100.0  # chips a second at 64 pixels

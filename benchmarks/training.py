@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from lookdown.chips.synthetic.world import World, make
 from lookdown.config import build
+from lookdown.lab.synthetic.world import World, make
 from lookdown.training.recipe import Recipe
 from lookdown.training.training import train
 from sidebyside import QUICK, Row, report

@@ -11,7 +11,7 @@ import numpy as np
 from lookdown import Embedder, Gallery
 from lookdown.chips.manifest import Manifest
 from lookdown.chips.reading import read_chip
-from lookdown.chips.synthetic.world import World, make
+from lookdown.lab.synthetic.world import World, make
 from sidebyside import OPTIONS, QUICK, Row, report
 
 TARGET = 0.7

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 from tests import templates, tiers
-from tests.gallery.engines.running_milvus import RunningMilvus, why_not
-from tests.gallery.running_store import BUCKET, RunningStore
+from tests.gallery.scale.running_milvus import RunningMilvus, why_not
+from tests.gallery.scale.running_store import BUCKET, RunningStore
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
-from lookdown.gallery.engines.milvus_server import MilvusServer
+from lookdown.gallery.scale.milvus_server import MilvusServer
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,13 +52,13 @@ class ByFile(LoadScopeScheduling):
 
 # Files that share more than templates: Ray's nodes, runs that are trained when a test first asks for them, the story.
 _TOGETHER = {
-    "ray": ("tests/gallery/workers/", "tests/cli/test_worker_options.py"),
+    "ray": ("tests/gallery/scale/test_ray_", "tests/cli/test_worker_options.py"),
     "smoke": tuple(
-        f"tests/experiments/{file.name}"
-        for file in Path(__file__).parent.glob("experiments/test_*.py")
+        f"tests/lab/paper/{file.name}"
+        for file in Path(__file__).parent.glob("lab/paper/test_*.py")
         if "smoke()" in file.read_text()
     ),
-    "demo": ("tests/demo/",),
+    "demo": ("tests/lab/demo/",),
 }
 
 

@@ -12,11 +12,11 @@ import lookdown
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "lookdown"
 LAYERS = (
-    "chips", "networks", "metrics", "losses", "evaluation", "training", "adaptation", "gallery", "experiments",
-    "demo", "bench", "service", "cli",
+    "chips", "networks", "metrics", "losses", "evaluation", "training", "adaptation", "gallery", "service", "cli",
+    "lab",
 )  # fmt: skip
 BELOW_EVERYTHING = {"errors", "config", "stored_folder"}
-ARRAYS_ONLY = {"metrics": {"chips", "networks"}, "losses": {"chips", "networks"}}
+NOT_THESE = {"metrics": {"chips", "networks"}, "losses": {"chips", "networks"}, "lab": {"cli"}}
 
 
 def imported_parts(source: str) -> set[str]:
@@ -57,10 +57,23 @@ def test_the_reader_of_imports_sees_every_spelling(line: str) -> None:
 
 @pytest.mark.parametrize("layer", [layer for layer in LAYERS if (SOURCE / layer).exists()])
 def test_a_layer_imports_only_what_is_below_it(layer: str) -> None:
-    allowed = ({*LAYERS[: LAYERS.index(layer) + 1]} - ARRAYS_ONLY.get(layer, set())) | BELOW_EVERYTHING
+    allowed = ({*LAYERS[: LAYERS.index(layer) + 1]} - NOT_THESE.get(layer, set())) | BELOW_EVERYTHING
+    if layer == "cli":
+        allowed.add("lab")  # lazily: see below
     for path in (SOURCE / layer).rglob("*.py"):
         above = imported_parts(path.read_text()) - allowed
         assert not above, f"{path.relative_to(ROOT)} imports {', '.join(sorted(above))}"
+
+
+def test_the_command_line_imports_the_laboratory_only_when_a_command_runs() -> None:
+    found = 0
+    for path in (SOURCE / "cli").rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            uses = "lab" in imported_parts(ast.unparse(node))
+            for_types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            found += uses
+            assert not uses or for_types or isinstance(node, ast.FunctionDef), f"{path.name} imports the laboratory"
+    assert found > 3
 
 
 def test_what_lies_below_everything_imports_nothing_of_ours() -> None:
@@ -78,7 +91,7 @@ def test_every_folder_is_a_known_layer_and_none_is_a_drawer() -> None:
 
 def test_each_module_has_its_test_at_the_same_path() -> None:
     tested_elsewhere = {
-        "experiments/gaussian_world.py": "experiments/test_discussion_1.py",
+        "lab/synthetic/gaussian_world.py": "lab/paper/test_discussion_1.py",
         "chips/annotations.py": "chips/sources/test_sources.py",
         "errors.py": "test_packaging.py",
         "__main__.py": "test_packaging.py",

@@ -22,7 +22,7 @@ from tests.service.page_server import chromium, watched
 from tests.test_architecture import LAYERS
 
 from lookdown.cli import app
-from lookdown.experiments.paper_values import ABLATION, COMPARISON
+from lookdown.lab.paper.paper_values import ABLATION, COMPARISON
 from lookdown.losses import LOSSES
 
 ROOT = Path(__file__).parents[1]

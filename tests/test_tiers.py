@@ -38,7 +38,7 @@ def test_a_fixture_or_a_folder_gives_a_tier_unless_a_mark_does_and_the_default_s
     items: list[pytest.Item] = [
         collected(request.session, "tests/test_x.py::plain", ("tmp_path",)),
         collected(request.session, "tests/test_x.py::page", ("tmp_path", "browser")),
-        collected(request.session, "tests/demo/test_x.py::story", ()),
+        collected(request.session, "tests/lab/demo/test_x.py::story", ()),
         collected(request.session, "tests/test_x.py::killed", ("browser",), "kill"),
     ]
     assign(items)

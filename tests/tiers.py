@@ -23,7 +23,7 @@ _BY_FIXTURE = {
     "browser": "browser",
     "site": "browser",  # what is built is looked at
 }
-_BY_FOLDER = {"tests/experiments/": "paper", "tests/demo/": "paper"}
+_BY_FOLDER = {"tests/lab/paper/": "paper", "tests/lab/demo/": "paper"}
 _DEFAULT = "default"
 
 

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.gallery.engines.running_milvus import RunningMilvus, why_not
+from tests.gallery.scale.running_milvus import RunningMilvus, why_not
 from threadpoolctl import threadpool_limits
 
-from lookdown.gallery.columns import Codes, Columns
-from lookdown.gallery.engines.engine import Nearest, Vectors
-from lookdown.gallery.engines.exact import Exact
-from lookdown.gallery.engines.milvus import Milvus
-from lookdown.gallery.engines.milvus_collection import MilvusPlace
-from lookdown.gallery.engines.milvus_server import MilvusServer
-from lookdown.gallery.where import Where
+from lookdown.gallery.scale.milvus import Milvus
+from lookdown.gallery.scale.milvus_collection import MilvusPlace
+from lookdown.gallery.scale.milvus_server import MilvusServer
+from lookdown.gallery.search.engines.engine import Nearest, Vectors
+from lookdown.gallery.search.engines.exact import Exact
+from lookdown.gallery.search.where import Where
+from lookdown.gallery.store.columns import Codes, Columns
 from search import chips, one_by_one, recall, stream
 from sidebyside import Row, compare, report
 

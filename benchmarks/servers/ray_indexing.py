@@ -10,12 +10,12 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from tests.gallery.workers.ray_nodes import RayNodes  # first: it says how Ray is to be imported
+from tests.gallery.scale.ray_nodes import RayNodes  # first: it says how Ray is to be imported
 
 from embedding import exports
 from indexing import archive, gathered, squares
 from lookdown import Embedder, Gallery
-from lookdown.gallery.workers.session import workers_at
+from lookdown.gallery.scale.ray_session import workers_at
 from lookdown.networks import ExportedEmbedder
 from sidebyside import Row, compare, report
 

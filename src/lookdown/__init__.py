@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lookdown.adaptation import Adaptation, adapt
+    from lookdown.chips.manifest import Manifest
+    from lookdown.chips.preparing import prepare
     from lookdown.errors import LookdownError
     from lookdown.evaluation import Evaluation, evaluate
-    from lookdown.gallery import Gallery, Where
+    from lookdown.gallery import Gallery, Hit, Results, Where
     from lookdown.losses import GLRTLoss, make_loss
     from lookdown.metrics import (
         Cosine,
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
         load_metric,
     )
     from lookdown.networks import Embedder
+    from lookdown.training.training import train
 
 __all__ = [
     "Adaptation",
@@ -30,15 +33,20 @@ __all__ = [
     "GLRTLoss",
     "Gallery",
     "GaussianLikelihoodRatio",
+    "Hit",
     "LookdownError",
+    "Manifest",
     "MixtureLikelihoodRatio",
     "PairMoments",
+    "Results",
     "Where",
     "__version__",
     "adapt",
     "evaluate",
     "load_metric",
     "make_loss",
+    "prepare",
+    "train",
 ]
 # Where each public name lives; imported on first use, since scikit-learn and torch take seconds and `--help` may not.
 _HOMES = {
@@ -50,14 +58,19 @@ _HOMES = {
     "GLRTLoss": "lookdown.losses",
     "Gallery": "lookdown.gallery",
     "GaussianLikelihoodRatio": "lookdown.metrics",
+    "Hit": "lookdown.gallery",
     "LookdownError": "lookdown.errors",
+    "Manifest": "lookdown.chips.manifest",
     "MixtureLikelihoodRatio": "lookdown.metrics",
     "PairMoments": "lookdown.metrics",
+    "Results": "lookdown.gallery",
     "Where": "lookdown.gallery",
     "adapt": "lookdown.adaptation",
     "evaluate": "lookdown.evaluation",
     "load_metric": "lookdown.metrics",
     "make_loss": "lookdown.losses",
+    "prepare": "lookdown.chips.preparing",
+    "train": "lookdown.training.training",
 }
 
 

@@ -13,8 +13,8 @@ from tests.training.runs import recipe, world
 from lookdown import adapt, load_metric
 from lookdown.adaptation.run_adaptation import adapt_run
 from lookdown.chips.manifest import Manifest
-from lookdown.chips.synthetic.world import World, make
 from lookdown.errors import InputError, OutputError
+from lookdown.lab.synthetic.world import World, make
 from lookdown.networks import Embedder
 from lookdown.training import training
 

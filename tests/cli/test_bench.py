@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.bench.fake_scripts import write_scripts
 from tests.cli.reference import documented_keys
+from tests.lab.bench.fake_scripts import write_scripts
 from typer.testing import CliRunner
 
-from lookdown.bench import benchmarks
 from lookdown.cli import app
+from lookdown.lab.bench import benchmarks
 
 pytest.importorskip("matplotlib")
 

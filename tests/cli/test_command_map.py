@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from lookdown.cli import app
 from lookdown.cli.command_map import ORDER
-from lookdown.gallery.making import gallery_of_run
+from lookdown.gallery.index.making import gallery_of_run
 from lookdown.training import training
 
 COMMANDS = {path: command for path, command, _ in commands()}

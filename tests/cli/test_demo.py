@@ -8,8 +8,8 @@ from tests.cli.reference import documented_keys
 from typer.testing import CliRunner
 
 from lookdown.cli import app
-from lookdown.demo import Told
 from lookdown.errors import OutputError
+from lookdown.lab.demo import Told
 
 
 def test_its_document_has_the_keys_that_the_page_names() -> None:

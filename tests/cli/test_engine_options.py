@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.gallery.engines.running_milvus import free_ports
 from tests.gallery.galleries import vector_gallery
+from tests.gallery.scale.running_milvus import free_ports
 from typer.testing import CliRunner
 
 from lookdown.cli import app
 from lookdown.errors import EngineError, InputError
-from lookdown.gallery.engines.milvus_server import MilvusServer
+from lookdown.gallery.scale.milvus_server import MilvusServer
 
 
 def run(*typed: object) -> str:
@@ -37,7 +37,7 @@ def test_a_server_that_is_nowhere_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.delenv("LOOKDOWN_MILVUS_URI", raising=False)
     with pytest.raises(InputError, match="say where the Milvus server is, by --uri or LOOKDOWN_MILVUS_URI"):
         run(*typed)
-    monkeypatch.setattr("lookdown.gallery.engines.milvus_server._CONNECT", 0.5)
+    monkeypatch.setattr("lookdown.gallery.scale.milvus_server._CONNECT", 0.5)
     with pytest.raises(EngineError, match="does not answer"):
         run(*typed, "--uri", f"http://127.0.0.1:{free_ports(1)[0]}")
 

@@ -10,7 +10,7 @@ from tests.cli.terminals import piped
 
 from lookdown.cli import findings
 from lookdown.cli.findings import DATA_SETS, Weights, look
-from lookdown.experiments import setting
+from lookdown.lab.paper import setting
 
 
 def test_what_is_here_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

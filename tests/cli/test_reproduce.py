@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.cli.reference import documented_keys
-from tests.experiments.smoke import smoke
+from tests.lab.paper.smoke import smoke
 from typer.testing import CliRunner
 
 from lookdown.cli import app

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tests.gallery.workers.ray_nodes  # noqa: F401  # says, before Ray is imported, that all is on loopback
+import tests.gallery.scale.ray_nodes  # noqa: F401  # says, before Ray is imported, that all is on loopback
 from PIL import Image
 from typer.testing import CliRunner
 

@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score
 from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio
 from lookdown.errors import InputError
 from lookdown.evaluation import Evaluation, evaluate, scoring
-from lookdown.experiments.gaussian_world import GaussianWorld
+from lookdown.lab.synthetic.gaussian_world import GaussianWorld
 
 X, Y = GaussianWorld.random(6, gap=0.7).chips(12, 40, np.random.default_rng(0))
 QUERY = np.arange(len(Y)) % 8 == 0

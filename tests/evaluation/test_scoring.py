@@ -13,7 +13,7 @@ from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio, MixtureLikeliho
 from lookdown.errors import InputError, NotFittedError
 from lookdown.evaluation import scoring
 from lookdown.evaluation.scoring import ScoreBlocks
-from lookdown.experiments.gaussian_world import GaussianWorld
+from lookdown.lab.synthetic.gaussian_world import GaussianWorld
 from lookdown.metrics import Metric
 
 X, Y = GaussianWorld.random(6).chips(60, 5, np.random.default_rng(0))
@@ -70,7 +70,7 @@ def test_a_metric_needs_its_embeddings_and_its_fit() -> None:
     with pytest.raises(InputError, match="give queries and gallery"):
         ScoreBlocks(Cosine().fit(X), X, None)
     with pytest.raises(NotFittedError, match="call fit"):
-        ScoreBlocks(Cosine(), X, X)
+        ScoreBlocks(GaussianLikelihoodRatio(), X, X)
     with pytest.raises(InputError, match="queries contains NaN in row 0"):
         ScoreBlocks(Cosine().fit(X), np.full((2, 6), np.nan), X)
     with pytest.raises(InputError, match="gallery has 5 features"):

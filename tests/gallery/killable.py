@@ -26,8 +26,10 @@ import numpy as np
 import torch
 from tests.gallery.galleries import Embeddings, kinds
 
-from lookdown.gallery import Gallery, adding, bucket, read_ahead
-from lookdown.gallery.where import Where
+from lookdown.gallery import Gallery
+from lookdown.gallery.index import adding, read_ahead
+from lookdown.gallery.scale import bucket
+from lookdown.gallery.search.where import Where
 from lookdown.networks import Embedder
 
 Say = Callable[[object], None]

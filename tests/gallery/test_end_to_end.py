@@ -15,12 +15,12 @@ from tests.chips.layouts import data_folder
 
 from lookdown.chips.imagery import open_scene
 from lookdown.chips.manifest import Manifest
-from lookdown.chips.synthetic.scenes import write_scene
-from lookdown.chips.synthetic.sensors import NEAR
-from lookdown.chips.synthetic.world import World, make
 from lookdown.gallery import Cutting, Results
-from lookdown.gallery.making import gallery_of_pretrained
-from lookdown.gallery.outputs import write
+from lookdown.gallery.index.making import gallery_of_pretrained
+from lookdown.gallery.results.writing import write
+from lookdown.lab.synthetic.scenes import write_scene
+from lookdown.lab.synthetic.sensors import NEAR
+from lookdown.lab.synthetic.world import World, make
 
 
 def layer(results: Results, file: Path) -> Any:

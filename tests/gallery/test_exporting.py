@@ -17,7 +17,7 @@ from lookdown.chips.manifest import Manifest
 from lookdown.errors import ExportError, GalleryBusyError, InputError, StoredEmbedderError
 from lookdown.gallery import Cutting, Gallery
 from lookdown.gallery.exporting import export_network
-from lookdown.gallery.making import gallery_of_pretrained, gallery_of_run
+from lookdown.gallery.index.making import gallery_of_pretrained, gallery_of_run
 from lookdown.networks.exports import list_exports
 from lookdown.networks.quantizing import LARGEST_DROP
 from lookdown.training import training

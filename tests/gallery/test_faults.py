@@ -28,7 +28,7 @@ from tests.gallery.killable import STEP, Child, Nursery
 
 from lookdown import Gallery, GaussianLikelihoodRatio
 from lookdown.errors import DamagedCacheWarning, GalleryBusyError, GalleryError, LookdownError
-from lookdown.gallery import adding, read_ahead
+from lookdown.gallery.index import adding, read_ahead
 from lookdown.networks import Embedder
 
 pytestmark = pytest.mark.kill

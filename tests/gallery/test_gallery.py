@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 from tests.gallery.galleries import LABELS, SCENES, SENSORS, kinds, rows_of, vector_gallery
 
-from lookdown import Cosine, Gallery, GaussianLikelihoodRatio, MixtureLikelihoodRatio, Where
-from lookdown.errors import GalleryBusyError, GalleryError, InputError
-from lookdown.gallery.folder import GalleryFolder
-from lookdown.gallery.records import Snapshot
+from lookdown import Cosine, Euclidean, Gallery, GaussianLikelihoodRatio, MixtureLikelihoodRatio, Where
+from lookdown.errors import GalleryBusyError, GalleryError, InputError, NotFittedError
+from lookdown.gallery.store.folder import GalleryFolder
+from lookdown.gallery.store.records import Snapshot
 
 EngineName = Literal["exact", "ivf", "milvus"]
 ENGINES = ("exact", "ivf", pytest.param("milvus", marks=pytest.mark.server))
@@ -134,6 +134,14 @@ def test_added_removed_and_added_again(tmp_path: Path, engine: EngineName) -> No
     order, _ = ranked(gallery, X, X[5])
     left = [rows[row]["id"] for row in order if rows[row]["scene"] != SCENES[1]]
     assert [hit.id for hit in gallery.search(X[5], k=300).hits] == left
+
+
+def test_a_metric_that_learns_nothing_need_not_be_fitted_and_another_must_be(tmp_path: Path) -> None:
+    assert Gallery.create(tmp_path / "cosine", metric=Cosine(), dimension=4).metric == "1-cosine"
+    assert Gallery.create(tmp_path / "euclidean", metric=Euclidean(), dimension=4).metric == "1-trained"
+    with pytest.raises(NotFittedError, match="call fit"):
+        Gallery.create(tmp_path / "ratio", metric=GaussianLikelihoodRatio(), dimension=4)
+    assert not (tmp_path / "ratio").exists()
 
 
 def test_an_empty_gallery_finds_nothing(tmp_path: Path, engine: EngineName) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lookdown import GaussianLikelihoodRatio, MixtureLikelihoodRatio
 from lookdown.errors import LowRankWarning
-from lookdown.experiments.gaussian_world import GaussianWorld
+from lookdown.lab.synthetic.gaussian_world import GaussianWorld
 from lookdown.losses import LOSSES, GLRTLoss, Loss, make_loss
 
 CLASSES, DIMENSION = 5, 6

@@ -13,7 +13,7 @@ from tests.losses.batches import DIMENSION, batch, metric
 
 from lookdown import Cosine, GaussianLikelihoodRatio, MixtureLikelihoodRatio
 from lookdown.errors import InputError, NotFittedError
-from lookdown.experiments.gaussian_world import GaussianWorld
+from lookdown.lab.synthetic.gaussian_world import GaussianWorld
 from lookdown.losses import GLRTLoss
 from lookdown.metrics import Metric, MirroredMixture
 

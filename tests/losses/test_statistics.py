@@ -11,7 +11,7 @@ import torch
 from tests.losses.batches import DIMENSION, batch, metric
 
 from lookdown import GaussianLikelihoodRatio, MixtureLikelihoodRatio
-from lookdown.experiments.gaussian_world import GaussianWorld
+from lookdown.lab.synthetic.gaussian_world import GaussianWorld
 from lookdown.losses.statistics import GaussianStatistics, MixtureStatistics, statistics_like, statistics_of
 
 METRICS = [("gaussian", "clip"), ("gaussian", "keep"), ("mixture", ""), ("diagonal mixture", "")]

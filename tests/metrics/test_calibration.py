@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lookdown import Euclidean, GaussianLikelihoodRatio, load_metric
 from lookdown.errors import NotCalibratedError
-from lookdown.experiments.gaussian_world import GaussianWorld
+from lookdown.lab.synthetic.gaussian_world import GaussianWorld
 from lookdown.metrics import Calibration, Metric, calibration
 
 Array = NDArray[np.float64]

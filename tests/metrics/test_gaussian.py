@@ -16,7 +16,7 @@ from sklearn.decomposition import PCA
 
 from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio, PairMoments
 from lookdown.errors import InputError, LowRankWarning, NotFittedError, UnsupportedOperationError
-from lookdown.experiments.gaussian_world import GaussianWorld
+from lookdown.lab.synthetic.gaussian_world import GaussianWorld
 from lookdown.metrics import Metric
 from lookdown.metrics.covariance import shrink
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sklearn.base import clone
 
-from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio, load_metric
+from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio, MixtureLikelihoodRatio, evaluate, load_metric
 from lookdown.errors import InputError, NotCalibratedError, NotFittedError, UncalibratedWarning
-from lookdown.experiments.gaussian_world import GaussianWorld
+from lookdown.lab.synthetic.gaussian_world import GaussianWorld
 from lookdown.metrics import Metric
 
 Array = NDArray[np.float64]
@@ -191,3 +192,34 @@ def test_scores_far_out_have_rates_of_nothing_or_all_and_nan_has_none(calibrated
 def test_a_metric_without_its_methods_is_not_a_metric() -> None:
     with pytest.raises(TypeError, match="abstract"):
         Metric()
+
+
+@pytest.mark.parametrize("metric", [Cosine(), Euclidean()], ids=str)
+def test_a_metric_that_learns_nothing_scores_and_is_calibrated_without_a_fit(metric: Metric) -> None:
+    X, y = WORLD.chips(20, 5, np.random.default_rng(0))
+    fitted = clone(metric).fit(X)
+    np.testing.assert_array_equal(metric.score(X, X), fitted.score(X, X))
+    np.testing.assert_array_equal(metric.score_pairs(X, X[::-1]), fitted.score_pairs(X, X[::-1]))
+    with pytest.raises(InputError, match="gallery has 3 features, but queries has 8; embed both with the same network"):
+        metric.score(X, X[:, :3])
+    with pytest.raises(NotCalibratedError, match="has no model of its scores"):
+        metric.threshold(0.1)
+    with pytest.raises(NotFittedError, match="call fit"):
+        metric.save("nowhere")
+    assert evaluate(metric, X, y, X, y).mean_average_precision == evaluate(fitted, X, y, X, y).mean_average_precision
+    assert float(metric.calibrate(X, y).threshold(0.1)) == float(fitted.calibrate(X, y).threshold(0.1))
+    with pytest.raises(InputError, match="X has 3 features, but"):
+        metric.calibrate(X[:, :3], y)
+
+
+@pytest.mark.parametrize("metric", [GaussianLikelihoodRatio(), MixtureLikelihoodRatio()], ids=str)
+def test_any_other_metric_that_is_not_fitted_says_so_whatever_it_is_asked(metric: Any) -> None:
+    X, y = WORLD.chips(20, 5, np.random.default_rng(0))
+    asked: dict[str, tuple[Any, ...]] = {
+        "score": (X, X), "score_pairs": (X, X), "distance": (X, X), "transform": (X,), "calibrate": (X, y),
+        "threshold": (0.1,), "false_alarm_rate": (0.0,), "detection_rate": (0.0,), "posterior": (0.0, 0.1),
+        "save": ("nowhere",),
+    }  # fmt: skip
+    for name in asked.keys() & set(dir(metric)):  # a mixture is no distance
+        with pytest.raises(NotFittedError, match=r"is not fitted yet; call fit\(X, y\) first"):
+            getattr(metric, name)(*asked[name])

@@ -13,7 +13,7 @@ import pytest
 
 from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio, load_metric
 from lookdown.errors import NotFittedError, StoredMetricError
-from lookdown.experiments.gaussian_world import GaussianWorld
+from lookdown.lab.synthetic.gaussian_world import GaussianWorld
 from lookdown.metrics import Metric
 
 X, Y = GaussianWorld.random(6).chips(30, 4, np.random.default_rng(0))

@@ -14,7 +14,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from lookdown import Embedder, Gallery, GaussianLikelihoodRatio
-from lookdown.gallery.thumbnails import thumbnail
+from lookdown.gallery.index.thumbnails import thumbnail
 from lookdown.service import Settings, create_app
 
 KINDS = ("tanker", "ferry", "a/b <i>'", "tug")

@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.templates import template
 
-from lookdown.chips.synthetic.world import World, make
 from lookdown.config import build
+from lookdown.lab.synthetic.world import World, make
 from lookdown.training.recipe import Recipe
 
 __all__ = ["recipe", "world"]

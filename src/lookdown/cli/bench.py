@@ -10,7 +10,7 @@ import typer
 from lookdown.cli.json_output import AsJson, print_json
 
 if TYPE_CHECKING:
-    from lookdown.bench.benchmarks import Benchmarks
+    from lookdown.lab.bench.benchmarks import Benchmarks
 
 
 def bench(
@@ -31,8 +31,8 @@ def bench(
     Each benchmark is a process of its own with its threads pinned. The exit code is 1 if one failed or missed its
     target; the others go on.
     """
-    from lookdown.bench.benchmarks import run_benchmarks
     from lookdown.cli.progress import Progress
+    from lookdown.lab.bench.benchmarks import run_benchmarks
 
     with Progress("") as progress:
         found = run_benchmarks(names or [], out, quick=quick, note=progress.note)

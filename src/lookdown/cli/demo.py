@@ -25,7 +25,7 @@ def demo(
     typed again, it goes on where it was.
     """
     from lookdown.cli.progress import Progress
-    from lookdown.demo import Listener, tell
+    from lookdown.lab.demo import Listener, tell
 
     with Progress("beginning") as progress:
 

@@ -57,9 +57,9 @@ def index(
     from lookdown.cli.progress import Progress
     from lookdown.errors import InputError
     from lookdown.gallery import Cutting, Gallery
-    from lookdown.gallery.engines import chosen_engine
-    from lookdown.gallery.intake import parts_of
-    from lookdown.gallery.making import gallery_of_pretrained, gallery_of_run, is_run
+    from lookdown.gallery.index.intake import parts_of
+    from lookdown.gallery.index.making import gallery_of_pretrained, gallery_of_run, is_run
+    from lookdown.gallery.search.engines import chosen_engine
 
     cutting = Cutting(
         windows=tuple(window or (64,)),

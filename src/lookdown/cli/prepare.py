@@ -148,8 +148,8 @@ def prepare(
 
 
 def _make_world(options: dict[str, Any], out: Path, *, overwrite: bool, dry_run: bool, as_json: bool) -> None:
-    from lookdown.chips.synthetic.world import World, make, plan
     from lookdown.cli.progress import Progress
+    from lookdown.lab.synthetic.world import World, make, plan
 
     world = World(**options)
     if dry_run:

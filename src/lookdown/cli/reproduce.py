@@ -46,8 +46,8 @@ def reproduce(
     What was trained before is used again.
     """
     from lookdown.cli.progress import Progress
-    from lookdown.experiments.reproduce import reproduce as make
-    from lookdown.experiments.setting import Setting
+    from lookdown.lab.paper.reproduce import reproduce as make
+    from lookdown.lab.paper.setting import Setting
 
     files: list[Path] = []
 

@@ -52,10 +52,10 @@ def search(
 
     from lookdown.errors import InputError
     from lookdown.gallery import Gallery, Where
-    from lookdown.gallery.engines import chosen_engine
-    from lookdown.gallery.outputs import check_path, write
-    from lookdown.gallery.outputs.json_text import to_json
-    from lookdown.gallery.outputs.table import table
+    from lookdown.gallery.results.json_text import to_json
+    from lookdown.gallery.results.terminal_table import table
+    from lookdown.gallery.results.writing import check_path, write
+    from lookdown.gallery.search.engines import chosen_engine
 
     wanted = {".csv": csv, ".geojson": geojson, ".parquet": geoparquet, ".html": html}
     files = [(suffix, path) for suffix, path in wanted.items() if path is not None]

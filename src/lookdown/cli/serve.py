@@ -40,7 +40,7 @@ def serve(
 ) -> None:
     """Serve a gallery: a page to look, mark and search again, and HTTP."""
     from lookdown.gallery import Gallery
-    from lookdown.gallery.engines import chosen_engine
+    from lookdown.gallery.search.engines import chosen_engine
     from lookdown.service.running import serve as run
     from lookdown.service.settings import Settings
 

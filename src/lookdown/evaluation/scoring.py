@@ -56,7 +56,7 @@ class ScoreBlocks:
         """Work out `metric.score`, but with both sides mapped once and one buffer for every block."""
         metric = self._metric
         assert isinstance(metric, L2Metric)
-        a, b = centred(metric._transform(self._queries, "queries"), metric._transform(self._gallery, "gallery"))
+        a, b = centred(*metric._transform_both(self._queries, self._gallery, "queries", "gallery"))
         own, other = half_squares(a), half_squares(b)
         buffer = np.empty((len(a[blocks[0]]), len(b)), dtype=np.result_type(a, b))
         for block in blocks:

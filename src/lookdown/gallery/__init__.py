@@ -1,10 +1,10 @@
 """Embeddings, a metric and a manifest as something that can be searched."""
 
 from lookdown.gallery.gallery import Gallery
-from lookdown.gallery.intake import Cutting
+from lookdown.gallery.index.intake import Cutting
 from lookdown.gallery.learning import Learnt
-from lookdown.gallery.results import Hit, Results
-from lookdown.gallery.stats import Stats
-from lookdown.gallery.where import Where
+from lookdown.gallery.results.hit import Hit, Results
+from lookdown.gallery.search.where import Where
+from lookdown.gallery.store.stats import Stats
 
 __all__ = ["Cutting", "Gallery", "Hit", "Learnt", "Results", "Stats", "Where"]

@@ -17,8 +17,8 @@ from lookdown.chips.reading import letterbox
 from lookdown.errors import ExportError, InputError
 from lookdown.evaluation import evaluate
 from lookdown.gallery.gallery import Gallery
-from lookdown.gallery.making import is_run
-from lookdown.gallery.views import space_of
+from lookdown.gallery.index.making import is_run
+from lookdown.gallery.search.views import space_of
 from lookdown.metrics import Metric, load_metric
 from lookdown.networks.embedder import Embedder
 from lookdown.networks.exported import ExportedEmbedder

@@ -14,21 +14,21 @@ from numpy.typing import ArrayLike
 from lookdown.adaptation import Settings
 from lookdown.adaptation.adapting import Method
 from lookdown.errors import GalleryError, InputError
-from lookdown.gallery.adding import Added, add_chips, add_vectors, note_skipped
-from lookdown.gallery.columns import Rows
-from lookdown.gallery.engines import EngineChoice
-from lookdown.gallery.examples import Example, as_examples, is_embedding, one_or_several, picture
-from lookdown.gallery.folder import GalleryFolder
-from lookdown.gallery.intake import Cutting, parts_of
+from lookdown.gallery.index.adding import Added, add_chips, add_vectors, note_skipped
+from lookdown.gallery.index.intake import Cutting, parts_of
 from lookdown.gallery.learning import Labels, Learnt, calibrate, estimate
-from lookdown.gallery.metric_shelf import MetricShelf, ShelvedMetric
-from lookdown.gallery.records import Mark, Records, Snapshot
-from lookdown.gallery.request import Request
-from lookdown.gallery.results import Results
-from lookdown.gallery.stats import Stats, count
-from lookdown.gallery.views import COSINE, Views
-from lookdown.gallery.where import Where
-from lookdown.metrics import Cosine, Metric
+from lookdown.gallery.results.hit import Results
+from lookdown.gallery.search.engines import EngineChoice
+from lookdown.gallery.search.examples import Example, as_examples, is_embedding, one_or_several, picture
+from lookdown.gallery.search.request import Request
+from lookdown.gallery.search.views import COSINE, Views
+from lookdown.gallery.search.where import Where
+from lookdown.gallery.store.columns import Rows
+from lookdown.gallery.store.folder import GalleryFolder
+from lookdown.gallery.store.metric_shelf import MetricShelf, ShelvedMetric
+from lookdown.gallery.store.records import Mark, Records, Snapshot
+from lookdown.gallery.store.stats import Stats, count
+from lookdown.metrics import Cosine, Euclidean, Metric
 from lookdown.networks.exported import ExportedEmbedder
 from lookdown.networks.exports import FOLDER as EXPORTED
 from lookdown.networks.exports import AnyEmbedder, fastest
@@ -46,8 +46,9 @@ _PRIOR = 0.01  # one chip in a hundred is of the query's kind
 class Gallery:
     """An archive that can be searched.
 
-    Use `Gallery.create` or `Gallery.open`. A gallery shows what was there when it was opened, or at its last `refresh`
-    or change of its own; other processes may go on writing to the folder meanwhile.
+    Use `Gallery.from_images`, `Gallery.from_run`, `Gallery.create` or `Gallery.open`. A gallery shows what was there
+    when it was opened, or at its last `refresh` or change of its own; other processes may go on writing to the folder
+    meanwhile.
     """
 
     def __init__(self, path: str | Path, *, engine: EngineChoice = "auto", table: str | None = None) -> None:
@@ -81,7 +82,10 @@ class Gallery:
         width = embedder.settings.dimension if embedder is not None else dimension
         if width is None:
             raise InputError("a gallery without an embedder needs the dimension of its vectors")
-        chosen = metric or Cosine().fit(np.ones((1, width)))
+        chosen = metric or Cosine()
+        if isinstance(chosen, Cosine | Euclidean) and not hasattr(chosen, "n_features_in_"):
+            chosen.fit(np.ones((1, width)))
+        chosen._require_fit()
         if chosen.n_features_in_ != width:
             raise InputError(f"the metric takes {chosen.n_features_in_} numbers, the embedder gives {width}")
         folder = GalleryFolder.begin(path, width, None if embedder is None else embedder.fingerprint, table)
@@ -97,6 +101,60 @@ class Gallery:
             shelf.use(shelf.add(chosen, kind, about).name)
             folder.write()
         return cls(path, engine=engine)
+
+    @classmethod
+    def from_images(
+        cls,
+        path: str | Path,
+        images: str | Path | Manifest | Sequence[str | Path | Manifest],
+        *,
+        embedder: str = "tf_efficientnet_lite0",
+        cutting: Cutting | None = None,
+        dimension: int = 64,
+        progress: Progress = lambda done, known: None,
+        table: str | None = None,
+    ) -> Gallery:
+        """Make a gallery of images with a pretrained network, or add them to the one that is there.
+
+        images: a folder, files, GeoTIFF scenes or manifests; what cannot be read is listed in `skipped.csv`.
+        embedder: the name of the network; its projection to `dimension` numbers is fitted to the images.
+        cutting: how scenes are cut into windows.
+
+            gallery = Gallery.from_images("gallery", "images")
+            gallery.search("images/ferry.jpg", k=10)
+        """
+        from lookdown.gallery.index.making import gallery_of_pretrained
+
+        several: list[Any] = [*images] if isinstance(images, list | tuple) else [images]
+        cutting = cutting or Cutting()
+        gallery = gallery_of_pretrained(
+            Path(path), embedder, several, cutting, dimension=dimension, progress=progress, table=table
+        )
+        gallery.add(several, cutting=cutting, progress=progress)
+        return gallery
+
+    @classmethod
+    def from_run(
+        cls,
+        path: str | Path,
+        run: str | Path,
+        images: str | Path | Manifest | Sequence[str | Path | Manifest] = (),
+        *,
+        cutting: Cutting | None = None,
+        progress: Progress = lambda done, known: None,
+        table: str | None = None,
+    ) -> Gallery:
+        """Make a gallery with the network and the metric of a run of `train`, or open it, and add images.
+
+        gallery = Gallery.from_run("gallery", "runs/ships", "images")
+        """
+        from lookdown.gallery.index.making import gallery_of_run
+
+        several: list[Any] = [*images] if isinstance(images, list | tuple) else [images]
+        gallery = gallery_of_run(Path(path), Path(run), table=table)
+        if several:
+            gallery.add(several, cutting=cutting, progress=progress)
+        return gallery
 
     @classmethod
     def open(cls, path: str | Path, *, engine: EngineChoice = "auto", table: str | None = None) -> Gallery:
@@ -179,7 +237,7 @@ class Gallery:
             if workers is None:
                 added = add_chips(self._records, self.embedder, parts, progress)
             else:
-                from lookdown.gallery.workers.adding import add_chips_on_ray
+                from lookdown.gallery.scale.ray_indexing import add_chips_on_ray
 
                 added = add_chips_on_ray(self._records, self.embedder, parts, progress, workers)
             note_skipped(self.path / "skipped.csv", added.skipped, self._records)
@@ -349,7 +407,7 @@ class Gallery:
         """
         options: dict[str, Any] = {"clusters": clusters, "method": method, "labels": labels, "seed": seed, "use": use}
         if workers is not None:
-            from lookdown.gallery.workers.shards import shards_on_ray
+            from lookdown.gallery.scale.ray_shards import shards_on_ray
 
             options["shards"] = partial(shards_on_ray, self._records, workers)
         return self._estimate("adapted", **options, progress=progress)

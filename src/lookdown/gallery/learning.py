@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from lookdown.adaptation import Settings, Shards, adapt
 from lookdown.adaptation.adapting import Method
 from lookdown.errors import GalleryError, InputError
-from lookdown.gallery.metric_shelf import MetricShelf
-from lookdown.gallery.records import Snapshot
+from lookdown.gallery.store.metric_shelf import MetricShelf
+from lookdown.gallery.store.records import Snapshot
 
 __all__ = ["Labels", "Learnt", "calibrate", "estimate"]
 

@@ -13,14 +13,17 @@ __all__ = ["Cosine"]
 
 
 class Cosine(L2Metric):
-    """score = x'y / (|x| |y|), from -1 to 1; on the unit sphere that is 1 - |x - y|^2 / 2."""
+    """score = x'y / (|x| |y|), from -1 to 1; on the unit sphere that is 1 - |x - y|^2 / 2.
 
-    _needs_labels = False
+    It learns nothing, so that it scores without a fit.
+    """
+
+    _needs_labels = _learns = False
+    offset_ = 1.0
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Note the number of dimensions; there is nothing to learn, and `y` is not read."""
         self._begin(as_embeddings(X).shape[1])
-        self.offset_ = 1.0
         return self
 
     def _transform(self, X: ArrayLike, name: str) -> Embeddings:

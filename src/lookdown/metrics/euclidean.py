@@ -13,14 +13,17 @@ __all__ = ["Euclidean"]
 
 
 class Euclidean(L2Metric):
-    """score = -|x - y|^2 / 2: a likelihood ratio that knows only that same pairs are closer."""
+    """score = -|x - y|^2 / 2: a likelihood ratio that knows only that same pairs are closer.
 
-    _needs_labels = False
+    It learns nothing, so that it scores without a fit.
+    """
+
+    _needs_labels = _learns = False
+    offset_ = 0.0
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Note the number of dimensions; there is nothing to learn, and `y` is not read."""
         self._begin(as_embeddings(X).shape[1])
-        self.offset_ = 0.0
         return self
 
     def _transform(self, X: ArrayLike, name: str) -> Embeddings:

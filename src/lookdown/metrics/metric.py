@@ -56,9 +56,10 @@ class Metric(BaseEstimator, ABC):
     """
 
     n_features_in_: int
-    calibration_: Calibration | None
+    calibration_: Calibration | None = None
     pseudo_labelled_: bool = False  # fitted to clusters, not to classes: the model must not be asked for rates
     _needs_labels = True
+    _learns = True  # whether `fit` finds out more than the number of dimensions; if not, scores need no fit
     _has_model = False
 
     @property
@@ -96,6 +97,8 @@ class Metric(BaseEstimator, ABC):
         no detection rate. Use chips that the metric was not fitted on, and true labels: a threshold from
         pseudo-labels means nothing.
         """
+        if not self._learns and not self._is_fitted:
+            self.fit(X)
         embeddings = self._embeddings(X)
         empty = as_flags(background, len(embeddings), name="background")
         if y is None and not empty.any():
@@ -161,7 +164,8 @@ class Metric(BaseEstimator, ABC):
         """Write the metric to a folder, as safetensors and JSON; `lookdown.load_metric` reads it back."""
         from lookdown.metrics.storage import save_metric
 
-        self._require_fit()
+        if not self._is_fitted:
+            raise _NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(X, y) first")
         save_metric(self, path, overwrite=overwrite)
 
     def _law(self, hypothesis: Hypothesis) -> ScoreLaw:
@@ -187,7 +191,7 @@ class Metric(BaseEstimator, ABC):
         """Return embeddings that fit what the metric was fitted on."""
         self._require_fit()
         embeddings = as_embeddings(X, name=name)
-        if embeddings.shape[1] != self.n_features_in_:
+        if self._is_fitted and embeddings.shape[1] != self.n_features_in_:
             raise errors.InputError(
                 f"{name} has {embeddings.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input; embed with the network that the metric was fitted on"
@@ -219,13 +223,19 @@ class Metric(BaseEstimator, ABC):
             )
         return None
 
+    @property
+    def _is_fitted(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
     def _require_fit(self) -> None:
-        if not hasattr(self, "n_features_in_"):
+        """Refuse to compare what cannot be compared yet."""
+        if self._learns and not self._is_fitted:
             raise _NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(X, y) first")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = self._needs_labels
+        tags.requires_fit = self._learns
         return tags
 
 
@@ -263,11 +273,12 @@ class L2Metric(TransformerMixin, Metric):
 
     def score(self, queries: ArrayLike, gallery: ArrayLike) -> Embeddings:
         """Return (queries, gallery) similarities, higher for more alike."""
-        return self.offset_ - self._half_squared_distances(queries, gallery)
+        half = self._half_squared_distances(queries, gallery)  # first: it refuses a metric that is not fitted
+        return self.offset_ - half
 
     def score_pairs(self, first: ArrayLike, second: ArrayLike) -> Embeddings:
         """Return the similarity of each row of `first` to the same row of `second`."""
-        gaps = paired_differences(self._transform(first, "first"), self._transform(second, "second"))
+        gaps = paired_differences(*self._transform_both(first, second, "first", "second"))
         return self.offset_ - half_squares(gaps)
 
     def distance(self, queries: ArrayLike, gallery: ArrayLike) -> Embeddings:
@@ -275,8 +286,17 @@ class L2Metric(TransformerMixin, Metric):
         return np.sqrt(2 * self._half_squared_distances(queries, gallery))
 
     def _half_squared_distances(self, queries: ArrayLike, gallery: ArrayLike) -> Embeddings:
-        a, b = self._transform(queries, "queries"), self._transform(gallery, "gallery")
-        return half_squared_distances(a, b)
+        return half_squared_distances(*self._transform_both(queries, gallery, "queries", "gallery"))
+
+    def _transform_both(self, a: ArrayLike, b: ArrayLike, *names: str) -> tuple[Embeddings, Embeddings]:
+        """Transform two sides; where nothing was fitted, only here can it be seen that their widths differ."""
+        first, second = self._transform(a, names[0]), self._transform(b, names[1])
+        if first.shape[1] != second.shape[1]:
+            raise errors.InputError(
+                f"{names[1]} has {second.shape[1]} features, but {names[0]} has {first.shape[1]}; embed both with the "
+                "same network"
+            )
+        return first, second
 
     def _state(self) -> dict[str, Any]:
-        return {**super()._state(), "offset_": self.offset_}
+        return {**super()._state(), **({"offset_": self.offset_} if self._learns else {})}

@@ -41,7 +41,7 @@ def top_k(metric: Metric, queries: ArrayLike, gallery: ArrayLike, k: int) -> Ran
     k = as_k(k)
     metric._require_fit()
     if isinstance(metric, L2Metric) and metric.is_euclidean:
-        a, b = centred(metric._transform(queries, "queries"), metric._transform(gallery, "gallery"))
+        a, b = centred(*metric._transform_both(queries, gallery, "queries", "gallery"))
         halves = half_squares(b)
         half_squares(a)  # refuses what cannot be squared
         parts = [_exactly(metric.offset_, some, b, best(_similarities(some, b, halves), k)) for some in query_blocks(a)]

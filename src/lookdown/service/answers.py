@@ -15,10 +15,10 @@ from shapely.geometry import mapping
 
 from lookdown.errors import GalleryError
 from lookdown.gallery import Gallery, Hit, Results
-from lookdown.gallery.columns import Rows
-from lookdown.gallery.outputs.places import place
-from lookdown.gallery.outputs.records import estimate_record, finite, flat_rows, search_record, text
-from lookdown.gallery.records import Snapshot
+from lookdown.gallery.results.footprints import place
+from lookdown.gallery.results.plain_values import estimate_record, finite, flat_rows, search_record, text
+from lookdown.gallery.store.columns import Rows
+from lookdown.gallery.store.records import Snapshot
 from lookdown.service.settings import Settings
 
 __all__ = ["chips", "metrics", "named", "search_answer", "spread", "stats", "thumbnail_address"]

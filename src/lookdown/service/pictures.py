@@ -6,8 +6,8 @@ import io
 
 from PIL import Image
 
-from lookdown.gallery.columns import Rows
-from lookdown.gallery.records import Snapshot
+from lookdown.gallery.store.columns import Rows
+from lookdown.gallery.store.records import Snapshot
 
 __all__ = ["redrawn", "stored"]
 

@@ -13,7 +13,7 @@ from starlette.datastructures import UploadFile
 
 from lookdown.errors import InputError
 from lookdown.gallery import Results, Where
-from lookdown.gallery.examples import Example
+from lookdown.gallery.search.examples import Example
 from lookdown.service.answers import named, search_answer
 from lookdown.service.pictures import stored
 from lookdown.service.problems import Problem, sentence_of

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.errors import NotCalibratedError
-from lookdown.gallery.outputs.records import estimate_record
-from lookdown.gallery.rates import Rates
+from lookdown.gallery.results.plain_values import estimate_record
+from lookdown.gallery.search.rates import Rates
 from lookdown.metrics import Metric
 from lookdown.metrics.metric import Answer
 

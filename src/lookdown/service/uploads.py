@@ -17,8 +17,8 @@ from lookdown.chips.imagery import GDAL_ERRORS, NO_SIDECARS
 from lookdown.chips.photographs import open_photograph, quietly
 from lookdown.chips.reading import read_chip
 from lookdown.errors import ImageError
-from lookdown.gallery.examples import TIFF, fitting, squares
-from lookdown.gallery.thumbnails import thumbnail
+from lookdown.gallery.index.thumbnails import thumbnail
+from lookdown.gallery.search.examples import TIFF, fitting, squares
 from lookdown.service.problems import Problem
 
 __all__ = ["Upload", "kind_of", "read_upload"]

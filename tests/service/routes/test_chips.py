@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from tests.service.galleries import CHIPS, KINDS, client_of, encoded, pixels
 
 from lookdown import Gallery
-from lookdown.gallery.thumbnails import thumbnail
+from lookdown.gallery.index.thumbnails import thumbnail
 
 
 def address(name: str) -> str:

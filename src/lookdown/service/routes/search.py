@@ -8,8 +8,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from lookdown.gallery import Results
-from lookdown.gallery.outputs.csv_text import to_csv
-from lookdown.gallery.outputs.geojson import to_geojson
+from lookdown.gallery.results.csv_text import to_csv
+from lookdown.gallery.results.geojson import to_geojson
 from lookdown.service.queries import answer, search, sent
 from lookdown.service.routes import PROBLEMS, Responses, form_with_image
 from lookdown.service.schemas import SearchAnswer, Thresholds

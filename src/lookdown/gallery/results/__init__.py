@@ -1,0 +1,1 @@
+"""What a search returns: hits, and one file an output format."""

@@ -1,0 +1,61 @@
+"""Exact search: every query against every vector, at the speed of the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from lookdown.gallery.search.engines.engine import Vectors, VectorStream
+from lookdown.gallery.search.engines.in_memory import InMemory, Mask
+from lookdown.gallery.search.engines.measuring import mean_of
+from lookdown.gallery.store.columns import Columns, Rows
+from lookdown.metrics.inputs import Embeddings
+from lookdown.metrics.pairwise import half_squares
+from lookdown.metrics.ranking import best, row_blocks, similarities
+
+__all__ = ["Exact"]
+
+_ROUNDING = float(np.finfo(np.float32).eps)
+_AT_ONCE = 1 << 14  # rows that are centred at a time
+
+
+class Exact(InMemory):
+    """All vectors in one array."""
+
+    name = "exact"
+    lists_changed = False
+
+    def __init__(self, stream: VectorStream, columns: Columns) -> None:
+        self._z = np.empty((stream.rows, stream.dimensions), np.float32)
+        total = np.zeros(stream.dimensions)
+        for rows, batch in stream.numbered():
+            self._z[rows] = batch
+            total += batch.sum(axis=0, dtype=np.float64)
+        super().__init__(stream.rows, columns, mean_of(total, stream.rows))
+        for begin in range(0, stream.rows, _AT_ONCE):
+            self._z[begin : begin + _AT_ONCE] -= self._centre
+        self._halves = half_squares(self._z)
+        self.assignment = np.empty(0, np.int32)
+
+    def _propose(self, points: Vectors, k: int, mask: Mask | None) -> Rows:
+        return best(self._blocks(points, mask), k).indices
+
+    def _suspects(self, point: Vectors, closeness: float) -> Rows:
+        """Compare with what the similarity would be, less the most that rounding can take from a sum of products."""
+        own = float(half_squares(point[None])[0])
+        longest, length = np.sqrt(2 * float(self._halves.max())), np.sqrt(2 * own)
+        rounding = (len(point) + 4) * _ROUNDING * (longest * (longest + length) + own - closeness)
+        least = float(closeness + own - rounding)
+        return np.concatenate([rows[block[0] >= least] for rows, block in self._blocks(point[None], None)])
+
+    def _fetch(self, rows: Rows) -> Vectors:
+        return self._z.take(rows, axis=0)
+
+    def _blocks(self, points: Vectors, mask: Mask | None) -> Iterator[tuple[Rows, Embeddings]]:
+        """Yield similarities to all rows, -inf where the filter drops one."""
+        for rows in row_blocks(self._rows, len(points)):
+            halves = self._halves[rows]
+            if mask is not None:
+                halves = np.where(mask[rows], halves, np.inf)
+            yield np.arange(rows.start, rows.stop), similarities(points, self._z[rows], halves)

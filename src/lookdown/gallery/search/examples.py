@@ -1,0 +1,182 @@
+"""What is searched for: images, embeddings or chips of the gallery, as raw embeddings."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookdown.chips.reading import Chip, letterbox, read_chip
+from lookdown.errors import GalleryError, ImageError, InputError
+from lookdown.gallery.index.thumbnails import thumbnail
+from lookdown.gallery.store.columns import Rows
+from lookdown.gallery.store.records import Snapshot
+
+if TYPE_CHECKING:
+    from lookdown.networks.exports import AnyEmbedder
+
+__all__ = [
+    "TIFF",
+    "Example",
+    "Examples",
+    "as_examples",
+    "fitting",
+    "is_embedding",
+    "one_or_several",
+    "picture",
+    "squares",
+]
+
+Example: TypeAlias = "str | Path | bytes | NDArray[Any]"
+Embeddings = NDArray[np.float32]
+
+TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # what one begins with
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Raw embeddings of what is to be found, and which of them are chips of the gallery itself."""
+
+    embeddings: Embeddings  # (n, d)
+    weights: NDArray[np.float64]  # (n,): views of one object share its weight of 1
+    rows: Rows  # of those that are in the gallery
+    told: str  # in words
+
+    @property
+    def objects(self) -> int:
+        """How many objects they show."""
+        return round(float(self.weights.sum()))
+
+
+def as_examples(
+    given: Example | Sequence[Example], snapshot: Snapshot, embedder: AnyEmbedder | None, *, turned: bool = False
+) -> Examples:
+    """Read one example or several.
+
+    Each is an image (a file, the bytes of one, or pixels as uint8 (h, w, bands)), an embedding (d,), several of one
+    object (views, d), or the id of a chip in the gallery. A text is an id if there is such a chip, else the name of a
+    file. With `turned` an image is seen in its four quarter turns.
+    """
+    several = one_or_several(given)
+    embeddings: list[Embeddings] = [np.empty((0, snapshot.dimension), np.float32)]
+    names = [example for example in several if isinstance(example, str)]
+    found = snapshot.find(names)
+    rows = found[found >= 0]
+    known = set(np.array(names, object)[found >= 0])
+    chips = iter(snapshot.embeddings(rows)[:, None] if len(rows) else ())
+    for example in several:
+        if isinstance(example, str) and example in known:
+            embeddings.append(next(chips))
+        else:
+            embeddings.append(_embedded(example, snapshot, embedder, 4 if turned else 1))
+    told = _told(several[0]) if len(several) == 1 else f"{len(several)} examples"
+    weights = np.concatenate([np.full(len(views), 1 / max(len(views), 1)) for views in embeddings])
+    return Examples(np.concatenate(embeddings), weights, rows, told)
+
+
+def one_or_several(given: Example | Sequence[Example]) -> list[Example]:
+    """Return a list of examples: a text, bytes or an array is one, though it has a length."""
+    return list(given) if isinstance(given, list | tuple) else [given]  # type: ignore[list-item]
+
+
+def picture(example: Example, snapshot: Snapshot) -> bytes | None:
+    """Return an example as a small JPEG, None where it is only an embedding."""
+    if is_embedding(example):
+        return None
+    row = int(snapshot.find([example])[0]) if isinstance(example, str) else -1
+    if row >= 0:
+        return bytes(snapshot.read(np.array([row]), ["thumbnail"])[0]["thumbnail"]) or None
+    return thumbnail(_pixels(example, snapshot, None))
+
+
+def is_embedding(example: Example) -> bool:
+    """Whether an example is an embedding, or several of one object: pixels are whole numbers."""
+    return isinstance(example, np.ndarray) and (
+        example.ndim == 1 or (example.ndim == 2 and np.issubdtype(example.dtype, np.floating))
+    )
+
+
+def fitting(pixels: Chip, bands: int, name: str) -> Chip:
+    """Return pixels with the bands that a network takes; grey becomes that many equal bands."""
+    if pixels.shape[2] != bands:
+        if pixels.shape[2] in (1, 3) and (pixels == pixels[:, :, :1]).all():  # files with one band are read as three
+            return np.repeat(pixels[:, :, :1], bands, axis=2)
+        raise ImageError(
+            f"{name}: has {pixels.shape[2]} bands, and this embedder takes {bands}; write out the right ones, with "
+            "gdal_translate -b, say"
+        )
+    return pixels
+
+
+def squares(pixels: Chip, size: int, turns: int) -> NDArray[np.uint8]:
+    """Return (turns, bands, size, size) as a network takes them: an image as it lies, and in further quarter turns."""
+    square = letterbox(pixels, size).transpose(2, 0, 1)
+    return np.stack([np.rot90(square, turn, (1, 2)) for turn in range(turns)])
+
+
+def _embedded(example: Example, snapshot: Snapshot, embedder: AnyEmbedder | None, turns: int) -> Embeddings:
+    """Return (views, d)."""
+    if isinstance(example, np.ndarray) and is_embedding(example):
+        return _vectors(example, snapshot.dimension)
+    if isinstance(example, str) and not os.path.isfile(example):  # noqa: PTH113  # Path raises at some names
+        raise GalleryError(f"{_shown(example)} is neither a chip of {snapshot.folder} nor a file; check the name")
+    if embedder is None:
+        raise GalleryError(
+            f"{snapshot.folder} has no embedder, so it cannot be asked for images; give an embedding or an id"
+        )
+    pixels = _pixels(example, snapshot, embedder.settings.size)  # as chips of the gallery were read
+    pixels = fitting(pixels, embedder.settings.bands, _told(example))
+    return np.asarray(embedder.embed(squares(pixels, embedder.settings.size, turns)))
+
+
+def _vectors(example: NDArray[Any], dimension: int) -> Embeddings:
+    rows = example.reshape(-1, example.shape[-1]) if example.size else example
+    if rows.shape[-1] != dimension or not np.issubdtype(rows.dtype, np.number) or not np.isfinite(rows).all():
+        raise InputError(
+            f"an embedding must be {dimension} finite numbers, got {example.dtype} {example.shape}; embed with the "
+            "network of this gallery"
+        )
+    return rows.astype(np.float32)
+
+
+def _pixels(example: Example, snapshot: Snapshot, side: int | None) -> Chip:
+    if isinstance(example, np.ndarray):
+        if example.dtype != np.uint8 or example.ndim not in (2, 3):
+            raise InputError(f"pixels must be uint8 (h, w, bands), got {example.dtype} {example.shape}")
+        return example if example.ndim == 3 else example[:, :, None]
+    if isinstance(example, bytes | bytearray | memoryview):
+        with tempfile.TemporaryDirectory() as folder:  # every reader of ours takes a file, and checks what is in it
+            file = Path(folder, "example" + _suffix(bytes(example[:4])))
+            file.write_bytes(example)
+            try:
+                return read_chip(file, side=side)
+            except ImageError as error:
+                raise ImageError(str(error).replace(str(file), "the image").replace(file.name, "it")) from None
+    if isinstance(example, str | Path):
+        if isinstance(example, str) and not os.path.isfile(example):  # noqa: PTH113  # Path raises at some names
+            raise GalleryError(f"{_shown(example)} is neither a chip of {snapshot.folder} nor a file; check the name")
+        return read_chip(Path(example), side=side)
+    raise InputError(
+        f"an example is a file, bytes of an image, pixels, an embedding or an id, not {type(example).__name__}"
+    )
+
+
+def _shown(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _suffix(beginning: bytes) -> str:
+    """Tell a TIFF, which another library reads, by its first bytes."""
+    return ".tif" if beginning[:4] in TIFF else ".image"
+
+
+def _told(example: Example) -> str:
+    if isinstance(example, str | Path):
+        return str(example)
+    return "an embedding" if is_embedding(example) else "an image"

@@ -1,1 +1,0 @@
-"""Machines that work for a gallery, as a Ray cluster: they embed its images, and estimate its metric."""

@@ -1,0 +1,65 @@
+"""Results are values: complete, equal where they say the same, and not to be changed."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields, replace
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.gallery.galleries import vector_gallery
+from tests.gallery.results.found import found, hit
+
+from lookdown.gallery.results.contact_sheet import to_html
+from lookdown.gallery.results.hit import Hit
+from lookdown.gallery.results.terminal_table import table
+
+
+def test_results_count_and_compare_by_what_they_say() -> None:
+    assert len(found()) == 0
+    assert len(found(hit(), hit(id="other"))) == 2
+    assert found(hit()) == found(hit())
+    assert found(hit()) != found(hit(score=4.26))
+
+
+def test_results_cannot_be_changed_but_copied_with_a_change() -> None:
+    results = found(hit())
+    with pytest.raises(FrozenInstanceError):
+        results.rows = 3  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        results.hits[0].label = "ferry"  # type: ignore[misc]
+    noted = replace(results, notes=(*results.notes, "one more"))
+    assert noted.notes[-1] == "one more"
+    assert results.notes != noted.notes
+
+
+def test_results_are_printed_as_a_table_and_shown_as_pictures() -> None:
+    results = found(hit(), hit(id="<b>bold</b>"))
+    assert "ffd8" not in repr(results.hits[0]).lower()
+    assert "\\xff" not in repr(results.hits[0])
+    assert "id='harbour-001-00037', score=4.25" in repr(results.hits[0])
+    assert repr(results) == table(results)
+    page = results._repr_html_()
+    assert page.startswith("<iframe ")
+    assert "sandbox" in page.split("srcdoc")[0]
+    assert "<b>" not in page
+    assert to_html(results) in unescape(page)
+
+
+def test_a_search_fills_each_field_of_a_hit_from_its_row(tmp_path: Path) -> None:
+    gallery, X, rows = vector_gallery(tmp_path / "g", 60)
+    by_id = {row["id"]: row for row in rows}
+    results = gallery.search(X[7], k=60)
+    assert len(results) == results.rows == 60
+    assert (results.query, results.metric, results.prior) == ("an embedding", "1-trained", 0.01)
+    assert (results.requested_rate, results.threshold) == (None, None)
+    told = [field.name for field in fields(Hit)]
+    for found_hit in results.hits:
+        row = by_id[found_hit.id] | {"gsd": None, "polygon": None, "thumbnail": b"", "merged": 0}
+        for name in told:
+            if name in row:
+                assert getattr(found_hit, name) == row[name], name
+    scores = [found_hit.score for found_hit in results.hits]
+    assert scores == sorted(scores, reverse=True)
+    assert np.isfinite(scores).all()
