@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -20,18 +21,30 @@ def points(folder: Path, name: str) -> list[tuple[int, float]]:
     return [(event.step, event.value) for event in read.Scalars(name)]
 
 
-def test_a_run_that_went_on_after_an_epoch_shows_each_epoch_once(tmp_path: Path) -> None:
+def begun(folder: Path, after: int, second: int, patch: pytest.MonkeyPatch) -> TensorBoard:
+    """Begin or go on at a second of its own, as processes do: TensorBoard reads files in the order of theirs."""
+    now = time.time
+    with patch.context() as later:
+        later.setattr(time, "time", lambda: now() + second)
+        return TensorBoard(folder, after=after)
+
+
+def test_a_run_that_went_on_after_an_epoch_shows_each_epoch_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for after, value in ((0, 1.0), (2, 2.0)):
-        curves = TensorBoard(tmp_path, after=after)
+        curves = begun(tmp_path, after, int(value), monkeypatch)
         for epoch in range(after + 1, 5):
             curves.log({"epoch": epoch, "loss": value})
         curves.close()
     assert points(tmp_path, "loss") == [(1, 1.0), (2, 1.0), (3, 2.0), (4, 2.0)]
 
 
-def test_one_killed_after_its_first_point_shows_that_epoch_once(tmp_path: Path) -> None:
+def test_one_killed_after_its_first_point_shows_that_epoch_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for value in (1.0, 2.0):
-        curves = TensorBoard(tmp_path, after=0)
+        curves = begun(tmp_path, 0, int(value), monkeypatch)
         curves.log({"epoch": 1, "loss": value})
         curves.close()
     assert points(tmp_path, "loss") == [(1, 2.0)]
