@@ -2,8 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# Not compiled: most files of most packages are never imported.
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # By the environment, so that it binds the environments in which packages are built as well.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
