@@ -165,7 +165,7 @@ class Metric(BaseEstimator, ABC):
         from lookdown.metrics.storage import save_metric
 
         if not self._is_fitted:
-            raise _NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(X, y) first")
+            raise self._not_fitted()
         save_metric(self, path, overwrite=overwrite)
 
     def _law(self, hypothesis: Hypothesis) -> ScoreLaw:
@@ -230,7 +230,10 @@ class Metric(BaseEstimator, ABC):
     def _require_fit(self) -> None:
         """Refuse to compare what cannot be compared yet."""
         if self._learns and not self._is_fitted:
-            raise _NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(X, y) first")
+            raise self._not_fitted()
+
+    def _not_fitted(self) -> _NotFittedError:
+        return _NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(X, y) first")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
