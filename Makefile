@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # By the environment, so that it binds the environments in which packages are built as well.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-PYTEST := $(BIN)/pytest --numprocesses 2
+PYTEST := $(BIN)/pytest --numprocesses
 TIERS := install server kill export paper browser
 TESTS := test-default $(TIERS:%=test-%)
 SPACE := $(subst ,, )
@@ -27,13 +27,14 @@ check: $(VENV)/.every-extra  ## lint, format and types
 test: test-default  ## the default suite; a tier: make test-server, -browser, -kill, -export, -paper, -install
 
 $(TESTS): test-%: $(VENV)/.every-extra
-	$(PYTEST) -m "$(if $(filter default,$*),$(DEFAULT),$*)"
+	$(PYTEST) 2 -m "$(if $(filter default,$*),$(DEFAULT),$*)"
 
-# In three runs, so that servers are gone when they are no longer needed, and two workers have enough to share in each.
+# In three runs, so that servers are gone when they are no longer needed. Where tests wait for servers, packages and
+# killed processes, a third worker uses the cores meanwhile; the default suite computes, and two are faster.
 test-all: $(VENV)/.every-extra  ## the default suite and every tier, with coverage, times and the slowest tests
 	rm -rf $(TIMES) .coverage && mkdir -p $(TIMES)
-	for tiers in "install or server" "kill or export or paper or browser" "$(DEFAULT)"; do \
-		LOOKDOWN_TEST_TIMES=$(TIMES) $(PYTEST) --cov --cov-append --cov-report= -m "$$tiers" || exit 1; \
+	for run in "3 install or server" "3 kill or export or paper or browser" "2 $(DEFAULT)"; do \
+		LOOKDOWN_TEST_TIMES=$(TIMES) $(PYTEST) $${run%% *} --cov --cov-append --cov-report= -m "$${run#* }" || exit 1; \
 	done
 	@echo "slowest tests, seconds:" && sort -rn $(TIMES)/tests.txt | head -20
 	@echo "tiers:" && cat $(TIMES)/tiers.txt
