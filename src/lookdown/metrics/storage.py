@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from lookdown.atomic import finish_replacement, readable_folder, write_folder
 from lookdown.errors import StoredMetricError
 from lookdown.metrics.calibration import Calibration
 from lookdown.metrics.cosine import Cosine
@@ -21,7 +22,6 @@ from lookdown.metrics.euclidean import Euclidean
 from lookdown.metrics.gaussian import GaussianLikelihoodRatio
 from lookdown.metrics.metric import Metric
 from lookdown.metrics.mixture import MixtureLikelihoodRatio
-from lookdown.stored_folder import recover, standing, write_folder
 
 __all__ = ["load_metric", "save_metric"]
 
@@ -51,7 +51,7 @@ def save_metric(metric: Metric, path: str | Path, *, overwrite: bool = False) ->
     }
     description["sha256"] = _fingerprint(description, payload)
     try:
-        recover(folder, FILES)
+        finish_replacement(folder, known=FILES)
         _refuse_to_replace(folder, overwrite=overwrite)
         text = json.dumps(description, indent=2, default=_plain) + "\n"
         write_folder(folder, {"metric.safetensors": payload, "metric.json": text.encode()})
@@ -63,7 +63,7 @@ def save_metric(metric: Metric, path: str | Path, *, overwrite: bool = False) ->
 
 def load_metric(path: str | Path) -> Metric:
     """Read a metric that `save` wrote; nothing in the folder is executed, and a damaged file is refused by name."""
-    folder = standing(Path(path))
+    folder = readable_folder(Path(path))
     description = _read_description(folder / "metric.json")
     tensors = folder / "metric.safetensors"
     try:

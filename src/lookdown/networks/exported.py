@@ -15,12 +15,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from lookdown.atomic import finish_replacement, readable_folder, write_folder
 from lookdown.errors import StoredEmbedderError
 from lookdown.networks.embedding import EmbeddedChips, Embeddings, Progress, Turns, check_turns, embed_batches
 from lookdown.networks.image_batches import ImageBatches, Images
 from lookdown.networks.runtimes import FILES, Runtime, RuntimeName, open_runtime
 from lookdown.networks.settings import Settings
-from lookdown.stored_folder import recover, standing, write_folder
 
 __all__ = ["About", "ExportedEmbedder", "Precision", "read_about", "write_export"]
 
@@ -66,7 +66,7 @@ class ExportedEmbedder:
     @staticmethod
     def is_at(path: str | Path) -> bool:
         """Whether a folder holds an export."""
-        return (standing(Path(path)) / MARKER).is_file()
+        return (readable_folder(Path(path)) / MARKER).is_file()
 
     @classmethod
     def load(cls, path: str | Path, *, threads: int | None = None) -> ExportedEmbedder:
@@ -74,7 +74,7 @@ class ExportedEmbedder:
 
         threads: that run the network; all cores unless given.
         """
-        folder = standing(Path(path))
+        folder = readable_folder(Path(path))
         embedder = cls(folder, read_about(folder), threads=threads)
         settings = embedder.settings
         blank = np.zeros((1, settings.bands, settings.size, settings.size), np.uint8)
@@ -234,7 +234,7 @@ def _digest(told: Mapping[str, Any], model: Mapping[str, bytes]) -> str:
 def _write(folder: Path, files: Mapping[str, bytes], *, overwrite: bool) -> None:
     known = {MARKER, *(name for names in FILES.values() for name in names)}
     try:
-        recover(folder, known)
+        finish_replacement(folder, known=known)
         if folder.exists() and not overwrite:
             raise StoredEmbedderError(f"{folder} exists; pass --overwrite to replace it; nothing was written")
         if folder.exists() and not (folder.is_dir() and {path.name for path in folder.iterdir()} <= known):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from lookdown.atomic import copy_folder, readable_folder
 from lookdown.errors import MissingExtraError, StoredEmbedderError
 from lookdown.networks.exported import About, ExportedEmbedder, read_about
 from lookdown.networks.runtimes import installed
-from lookdown.stored_folder import standing
 
 if TYPE_CHECKING:
     from lookdown.networks.embedder import Embedder
@@ -57,7 +56,9 @@ def fastest(owner: Path, fingerprint: str | None = None) -> AnyEmbedder:
 def fingerprint_at(owner: Path) -> str | None:
     """Return the fingerprint that the embedder of a run or gallery says it has, without reading its weights."""
     try:
-        found = json.loads((standing(owner / "embedder") / "embedder.json").read_text(encoding="utf-8"))["fingerprint"]
+        found = json.loads((readable_folder(owner / "embedder") / "embedder.json").read_text(encoding="utf-8"))[
+            "fingerprint"
+        ]
     except (OSError, ValueError, KeyError, TypeError):
         return None  # who loads it is told what is wrong with it
     return found if isinstance(found, str) else None
@@ -68,8 +69,4 @@ def copy_network(source: Path, owner: Path) -> None:
     for folder in (source / "embedder", *list_exports(source)):
         there = owner / folder.relative_to(source)
         if not there.exists():
-            there.parent.mkdir(parents=True, exist_ok=True)
-            part = there.with_name(f".{there.name}.part")
-            shutil.rmtree(part, ignore_errors=True)
-            shutil.copytree(standing(folder), part)
-            part.rename(there)
+            copy_folder(folder, there)

@@ -16,11 +16,11 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
+from lookdown.atomic import finish_replacement, readable_folder, write_folder
 from lookdown.errors import InputError, StoredEmbedderError
 from lookdown.networks.backbones import resolve_name
 from lookdown.networks.embedder import Embedder
 from lookdown.networks.settings import Settings
-from lookdown.stored_folder import recover, standing, write_folder
 
 __all__ = ["load_embedder", "plain_tensors", "save_embedder"]
 
@@ -52,7 +52,7 @@ def save_embedder(embedder: Embedder, path: str | Path, *, overwrite: bool = Fal
     }
     description["sha256"] = _digest(description, payload)
     try:
-        recover(folder, FILES)
+        finish_replacement(folder, known=FILES)
         _refuse_to_replace(folder, overwrite=overwrite)
         text = json.dumps(description, indent=2) + "\n"
         write_folder(folder, {"embedder.safetensors": payload, "embedder.json": text.encode()})
@@ -68,7 +68,7 @@ def load_embedder(path: str | Path) -> Embedder:
     A damaged file is refused by name, and tensors are compared with what the settings call for before anything of a
     stated size is built.
     """
-    folder = standing(Path(path))
+    folder = readable_folder(Path(path))
     try:
         return _load(folder)
     except RecursionError as error:
