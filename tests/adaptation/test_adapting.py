@@ -541,10 +541,15 @@ def test_memory_beside_the_images_does_not_grow_with_them() -> None:
 
 def test_it_is_told_how_far_the_work_is() -> None:
     X, _ = kinds(5, 30, gap=1.5)
-    shares: list[float] = []
-    adapt(source(), X, progress=shares.append)
+    shares: list[int] = []
+
+    def progress(done: int, total: int | None, unit: str) -> None:
+        assert (total, unit) == (100, "percent")
+        shares.append(done)
+
+    adapt(source(), X, progress=progress)
     assert len(shares) >= 2
-    adapt(source(), X, method="cplfpa", progress=shares.append)
+    adapt(source(), X, method="cplfpa", progress=progress)
     assert len(shares) > 7, "the number of clusters is found step by step"
     assert shares[2:] == sorted(shares[2:])
-    assert 0 < shares[0] < shares[-1] <= 1
+    assert 0 < shares[0] < shares[-1] <= 100

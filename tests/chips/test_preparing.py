@@ -231,8 +231,8 @@ def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same(mar20: Annotated
     with journal.open("a") as file:
         file.write('{"scene": "23", "rows": [{"id"')  # a line cut off by the kill
     seen: list[Any] = []
-    done = prepare(mar20, tmp_path / "out", progress=lambda number, total: seen.append((number, total)))
-    assert seen[-1] == (SCENES, SCENES)
+    done = prepare(mar20, tmp_path / "out", progress=lambda *call: seen.append(call))
+    assert seen[-1] == (SCENES, SCENES, "scenes")
     assert done.manifest.table.equals(whole.manifest.table)
     assert not journal.exists()
 

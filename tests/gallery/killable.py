@@ -197,7 +197,7 @@ def index(say: Say, gallery: str, images: str, embedder: str) -> None:
     say("begins")
     opened = Gallery.open(path) if (path / "gallery.json").exists() else Gallery.create(path, network)
     say("opened")
-    added = opened.add(images, progress=lambda done, known: say(done))
+    added = opened.add(images, progress=lambda done, total, unit: say(done))
     say({"added": added.added})
 
 

@@ -30,6 +30,7 @@ from lookdown import Gallery, GaussianLikelihoodRatio
 from lookdown.errors import DamagedCacheWarning, GalleryBusyError, GalleryError, LookdownError
 from lookdown.gallery.index import adding, read_ahead
 from lookdown.networks import Embedder
+from lookdown.progress import Progress, no_progress
 
 pytestmark = pytest.mark.kill
 
@@ -315,7 +316,7 @@ def is_a_sentence(error: LookdownError, *told: object) -> None:
     assert not re.search(r"\.rs:\d+|\.py\b|Error\(|Traceback|0x[0-9a-f]{6}", message), f"of a library: {message}"
 
 
-def index_here(path: Path, archive: Archive, progress: Callable[[int, int], None]) -> None:
+def index_here(path: Path, archive: Archive, progress: Progress) -> None:
     finished = (path / "gallery.json").exists()
     gallery = Gallery.open(path) if finished else Gallery.create(path, Embedder.load(archive.embedder))
     gallery.add(archive.images, progress=progress)
@@ -332,11 +333,11 @@ def test_a_disk_that_is_full_keeps_what_was_acknowledged_and_the_same_command_co
     with small_disk(tmp_path / "disk", f"{size}k") as resize:
         for _ in range(2):  # a disk that stays full says so again
             with pytest.raises(LookdownError, match="No space left on device") as caught:
-                index_here(path, archive, lambda done, known: acknowledged.append(done))
+                index_here(path, archive, lambda done, total, unit: acknowledged.append(done))
             is_a_sentence(caught.value, path)
             check_indexed(path, archive, max(acknowledged), f"{size} kB")
         resize("20m")
-        index_here(path, archive, lambda done, known: None)
+        index_here(path, archive, no_progress)
         check_indexed(path, archive, IMAGES, f"{size} kB, then more")
         assert not leftovers(path)
 

@@ -130,9 +130,9 @@ def test_embed_is_the_evaluated_network_whatever_the_batches_and_modes() -> None
     embedder.trunk.eval()
     modes = [module.training for module in embedder.modules()]
     state = {key: value.clone() for key, value in embedder.state_dict().items()}
-    calls: list[tuple[int, int]] = []
-    embeddings = embedder.embed(images, batch_size=4, progress=lambda done, total: calls.append((done, total)))
-    assert calls == [(4, 10), (8, 10), (10, 10)]
+    calls: list[tuple[Any, ...]] = []
+    embeddings = embedder.embed(images, batch_size=4, progress=lambda *call: calls.append(call))
+    assert calls == [(4, 10, "chips"), (8, 10, "chips"), (10, 10, "chips")]
     assert [module.training for module in embedder.modules()] == modes
     assert all(torch.equal(value, state[key]) for key, value in embedder.state_dict().items())
     np.testing.assert_array_equal(embedder.embed(torch.from_numpy(images), batch_size=4), embeddings)
@@ -166,7 +166,7 @@ def test_files_embed_as_their_pixels_do_and_bad_ones_lose_nothing(tmp_path: Path
     with pytest.raises(ImageError, match=r"1 of 7 images could not be read, the first: .*1\.png.*use embed_chips"):
         embedder.embed(paths, batch_size=3)
     calls: list[int] = []
-    found = embedder.embed_chips(paths, batch_size=3, progress=lambda done, _: calls.append(done))
+    found = embedder.embed_chips(paths, batch_size=3, progress=lambda done, total, unit: calls.append(done))
     assert calls == [3, 7]
     assert found.indices.tolist() == [0, 2]
     assert list(found.skipped) == [1, 3, 4, 5, 6]
@@ -238,7 +238,7 @@ def test_features_are_kept_for_the_head(tmp_path: Path) -> None:
     embedder, paths = small(), some_files(tmp_path, 7)
     paths[2].write_text("no image")
     calls: list[int] = []
-    found = embedder.embed_features(paths, batch_size=3, progress=lambda done, _: calls.append(done))
+    found = embedder.embed_features(paths, batch_size=3, progress=lambda done, total, unit: calls.append(done))
     assert calls[-1] == 7
     assert found.indices.tolist() == [0, 1, 3, 4, 5, 6]
     assert list(found.skipped) == [2]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lookdown.errors import InputError, WeightsError
 from lookdown.networks.embedding import check_turns, embed_batches, evaluated
 from lookdown.networks.image_batches import ImageBatches
+from lookdown.progress import no_progress
 
 PIXELS = np.arange(7 * 3 * 8 * 8).reshape(7, 3, 8, 8).astype(np.uint8)
 
@@ -25,12 +26,12 @@ def means(images: Any) -> NDArray[np.float32]:
 
 
 def test_rows_are_those_of_the_whole_and_progress_ends_with_all() -> None:
-    seen: list[tuple[int, int]] = []
-    found = embed_batches(batches(), means, 3, lambda done, total: seen.append((done, total)), skip=False)
+    seen: list[tuple[Any, ...]] = []
+    found = embed_batches(batches(), means, 3, lambda *call: seen.append(call), skip=False)
     np.testing.assert_array_equal(found.embeddings, means(PIXELS))
     assert found.indices.tolist() == list(range(7))
     assert found.skipped == {}
-    assert seen == [(3, 7), (6, 7), (7, 7)]
+    assert seen == [(3, 7, "chips"), (6, 7, "chips"), (7, 7, "chips")]
 
 
 def test_a_number_that_is_none_is_told_by_its_image() -> None:
@@ -40,7 +41,7 @@ def test_a_number_that_is_none_is_told_by_its_image() -> None:
         return values
 
     with pytest.raises(WeightsError, match="NaN or inf for image 1"):
-        list(evaluated(batches(), broken, None))
+        list(evaluated(batches(), broken, no_progress))
 
 
 def test_other_turns_than_one_or_four_are_refused() -> None:

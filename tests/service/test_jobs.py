@@ -10,13 +10,14 @@ import pytest
 
 from lookdown.errors import GalleryError
 from lookdown.gallery import Learnt
-from lookdown.service.jobs import Job, Jobs, Told
+from lookdown.progress import Progress, no_progress
+from lookdown.service.jobs import Job, Jobs
 from lookdown.service.problems import Problem
 
 FOLDER = Path("/srv/archives/north")
 
 
-def learnt(share: Told = lambda share: None, *, changed: bool = True) -> Learnt:
+def learnt(progress: Progress = no_progress, *, changed: bool = True) -> Learnt:
     return Learnt(metric="2-adapted", changed=changed, helped=True, reason="/srv/archives/north was adapted")
 
 
@@ -33,7 +34,7 @@ def test_jobs_run_one_after_the_other_and_say_what_came_of_them() -> None:
     running: list[int] = []
     most: list[int] = []
 
-    def work(share: Told) -> Learnt:
+    def work(progress: Progress) -> Learnt:
         running.append(1)
         most.append(len(running))
         time.sleep(0.01)
@@ -48,7 +49,7 @@ def test_jobs_run_one_after_the_other_and_say_what_came_of_them() -> None:
         assert job.message.startswith("north was adapted (")
         assert jobs.get(job.id) is job
     assert max(most) == 1
-    assert ended(jobs.start("teach", lambda share: learnt(changed=False))).result["metric"] is None  # type: ignore[index]
+    assert ended(jobs.start("teach", lambda progress: learnt(changed=False))).result["metric"] is None  # type: ignore[index]
     jobs.stop(1)
 
 
@@ -56,15 +57,15 @@ def test_it_can_be_seen_how_far_a_job_is() -> None:
     jobs = Jobs(FOLDER, waiting=4, kept=10)
     seen: list[float | None] = []
 
-    def work(share: Told) -> Learnt:
-        for done in (0.25, 0.5):
-            share(done)
+    def work(progress: Progress) -> Learnt:
+        for done in (1, 2):
+            progress(done, 4, "trials")
             seen.append(job.progress)
         return learnt()
 
     gate = threading.Event()
 
-    def first(share: Told) -> Learnt:
+    def first(progress: Progress) -> Learnt:
         gate.wait()
         return learnt()
 
@@ -80,10 +81,10 @@ def test_it_can_be_seen_how_far_a_job_is() -> None:
 def test_what_fails_says_why_and_the_next_one_runs(caplog: pytest.LogCaptureFixture) -> None:
     jobs = Jobs(FOLDER, waiting=4, kept=10)
 
-    def refuse(share: Told) -> Learnt:
+    def refuse(progress: Progress) -> Learnt:
         raise GalleryError("/srv/archives/north holds no chips yet; add some")
 
-    def break_(share: Told) -> Learnt:
+    def break_(progress: Progress) -> Learnt:
         raise ZeroDivisionError("secret")
 
     first, second = ended(jobs.start("adapt", refuse)), ended(jobs.start("adapt", break_))
@@ -101,7 +102,7 @@ def test_waiting_and_kept_jobs_are_bounded() -> None:
     jobs = Jobs(FOLDER, waiting=2, kept=5)
     gate = threading.Event()
 
-    def stuck(share: Told) -> Learnt:
+    def stuck(progress: Progress) -> Learnt:
         gate.wait()
         return learnt()
 
@@ -123,7 +124,7 @@ def test_the_end_drops_what_waits_and_does_not_wait_for_ever() -> None:
     jobs = Jobs(FOLDER, waiting=2, kept=5)
     gate, entered = threading.Event(), threading.Event()
 
-    def stuck(share: Told) -> Learnt:
+    def stuck(progress: Progress) -> Learnt:
         entered.set()
         gate.wait()
         return learnt()

@@ -15,7 +15,7 @@ from tests.service.galleries import CHIPS, client_of
 from lookdown import Gallery
 from lookdown.errors import GalleryError
 from lookdown.gallery import Learnt
-from lookdown.service.jobs import Told
+from lookdown.progress import Progress
 from lookdown.service.problems import Problem
 from lookdown.service.served import Served
 from lookdown.service.settings import Settings
@@ -95,7 +95,7 @@ def test_a_job_waits_for_a_change_and_a_change_is_told_of_a_job(gallery: Gallery
             entered.set()
             gate.wait(20)
 
-    def learn(share: Told) -> Learnt:
+    def learn(progress: Progress) -> Learnt:
         with gallery._folder.writing():
             entered.set()
             gate.wait(20)

@@ -137,9 +137,9 @@ def test_a_second_call_asks_the_network_nothing(
 
     monkeypatch.setattr(Embedder, "features", forbidden)
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / "cache").rglob("*.*")}
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[Any, ...]] = []
     assert_same(make(embedder, chips, tmp_path / "cache", progress=lambda *step: seen.append(step)), first)
-    assert seen == [(CHIPS, CHIPS)]
+    assert seen == [(CHIPS, CHIPS, "chips")]
     assert_same(make(small(head="mlp", dimension=9), chips, tmp_path / "cache"), first)  # of the same trunk
     assert before == {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / "cache").rglob("*.*")}
     assert isinstance(first.array, np.memmap)
@@ -220,11 +220,11 @@ def test_other_bands(tmp_path: Path) -> None:
 
 
 def test_progress_counts_every_chip_and_ends(embedder: Embedder, chips: list[Path], tmp_path: Path) -> None:
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[Any, ...]] = []
     make(embedder, chips, tmp_path / "cache", progress=lambda *step: seen.append(step))
-    done = [step for step, _ in seen]
+    done = [step for step, *_ in seen]
     assert done == sorted(done)
-    assert seen[-1] == (CHIPS, CHIPS)
+    assert seen[-1] == (CHIPS, CHIPS, "chips")
     assert len(set(done)) >= 5
 
 
@@ -262,7 +262,7 @@ def test_weights_that_give_nan_are_named_with_the_chip(chips: list[Path], tmp_pa
 
 
 def test_a_chip_that_changes_meanwhile_is_named(embedder: Embedder, chips: list[Path], tmp_path: Path) -> None:
-    def meanwhile(*_: int) -> None:
+    def meanwhile(*_: object) -> None:
         chips[13].write_bytes(chips[12].read_bytes())
 
     with pytest.raises(InputError, match=r"13\.png changed while it was read"):

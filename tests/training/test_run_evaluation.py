@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -21,14 +22,14 @@ from lookdown.training.run_folder import RunFolder
 
 def test_it_searches_the_gallery_by_each_metric(tmp_path: Path) -> None:
     run = training.train(recipe(), tmp_path / "run")
-    calls: list[tuple[int, int]] = []
+    calls: list[tuple[Any, ...]] = []
     made = evaluate_run(run.path, ("cosine", "euclidean", "glrt"), progress=lambda *call: calls.append(call))
     found = made.evaluations
     assert list(found) == ["cosine", "euclidean", "glrt"]
     assert made.unreadable == Unreadable(queries=0, gallery=0, first=None)
     manifest = Manifest.read(world())
     asked, searched = manifest.with_role("query"), manifest.with_role("gallery")
-    assert calls[-1] == (len(asked) + len(searched),) * 2
+    assert calls[-1] == (len(asked) + len(searched), len(asked) + len(searched), "chips")
     embedder = Embedder.load(run.path / "embedder")
     queries, gallery = embedder.embed(asked), embedder.embed(searched)
     expected = evaluate(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -24,13 +23,14 @@ from lookdown.errors import InputError, UnsupportedOperationError
 from lookdown.metrics import Metric, MixtureLikelihoodRatio
 from lookdown.metrics.inputs import Embeddings, PartialLabels, as_partial_labels, refuse_non_finite, refuse_zero
 from lookdown.metrics.pair_moments import PairMoments
+from lookdown.progress import Progress, no_progress
 
 __all__ = ["Adaptation", "Method", "adapt"]
 
 Method = Literal["auto", "cplfpa"]
 
 _FEWEST = 50  # images that something can be learnt from
-_JUDGED, _CHOOSING, _CLUSTERED = 0.1, 0.3, 0.5  # shares of the work; of many images, assigning all is the most
+_JUDGED, _CHOOSING, _CLUSTERED = 10, 30, 50  # percent of the work; of many images, assigning all is the most
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def adapt(
     labels: PartialLabels | None = None,
     cluster_by: ArrayLike | None = None,
     seed: int = 0,
-    progress: Callable[[float], None] = lambda share: None,
+    progress: Progress = no_progress,
 ) -> Adaptation:
     """Re-estimate a metric on the images of a target domain: queries, gallery and background alike.
 
@@ -119,7 +119,7 @@ def adapt(
     labels: true ones, and None, NaN or -1 where there are none; the more there are, the less pseudo-labels count.
     cluster_by: embeddings of the same images that clusters are found by, where steadier ones than X are at hand: the
         mean over quarter turns of an image changes little with the heading of what it shows.
-    progress: told now and then which share of the work is done.
+    progress: is called now and then with the percentage of the work that is done.
     """
     embeddings, by = _embeddings(metric, X, cluster_by)
     settings = _settings(method, metric)
@@ -140,13 +140,15 @@ def adapt(
                 "pseudo-labels would say little of kinds",
                 apart,
             )
-    progress(_JUDGED)
+    progress(_JUDGED, 100, "percent")
     if clusters == "auto" and not settings.levels:
-        clusters = choose_clusters(
-            by, normalize=normalizes(metric), seed=seed, progress=lambda share: progress(_JUDGED + _CHOOSING * share)
-        )
+
+        def on_trial(done: int, total: int | None, unit: str) -> None:
+            progress(_JUDGED + _CHOOSING * done // (total or done), 100, "percent")
+
+        clusters = choose_clusters(by, normalize=normalizes(metric), seed=seed, progress=on_trial)
     found = target_clusters(metric, embeddings, clusters, settings, by, seed)
-    progress(_CLUSTERED)
+    progress(_CLUSTERED, 100, "percent")
     return target.adapted(found, apart if method == "auto" else separation_of(found, by, seed))
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.adaptation.shards import Rows
 from lookdown.adaptation.support import silhouette
+from lookdown.progress import Progress, no_progress
 
 __all__ = ["choose_clusters"]
 
@@ -19,9 +18,7 @@ _FEWEST = 12
 _TIMES = 3
 
 
-def choose_clusters(
-    X: Rows, *, normalize: bool, seed: int = 0, progress: Callable[[float], None] = lambda share: None
-) -> int:
+def choose_clusters(X: Rows, *, normalize: bool, seed: int = 0, progress: Progress = no_progress) -> int:
     """Return three times the number of clusters that stand apart best, at least 12 where there are rows enough.
 
     The silhouette finds the coarse groups, of which several kinds of objects share one. Clusters that hold two kinds
@@ -34,7 +31,7 @@ def choose_clusters(
     found = {}
     for tried, clusters in enumerate(ladder, 1):
         found[clusters] = silhouette(rows, clusters, normalize=normalize, seed=seed, starts=2)
-        progress(tried / len(ladder))
+        progress(tried, len(ladder), "trials")
     best = max(found, key=lambda clusters: found[clusters]) if found else 2
     return min(max(_TIMES * best, _FEWEST), max(2, len(X) // _CHIPS_A_CLUSTER))
 

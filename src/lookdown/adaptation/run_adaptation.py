@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,6 +11,7 @@ from lookdown.chips.manifest import Manifest
 from lookdown.errors import InputError, OutputError
 from lookdown.metrics import load_metric
 from lookdown.networks.storage import load_embedder
+from lookdown.progress import Progress, no_progress
 from lookdown.training.run_folder import RunFolder
 
 __all__ = ["AdaptedRun", "adapt_run"]
@@ -34,7 +34,7 @@ def adapt_run(
     labelled: bool = False,
     quick: bool = False,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = no_progress,
 ) -> AdaptedRun:
     """Embed the chips of a manifest and adapt the run's metric to them.
 

@@ -6,7 +6,7 @@ import csv
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -25,6 +25,7 @@ from lookdown.chips.scene_groups import find_groups, perceptual_hash
 from lookdown.chips.sources.voc import box
 from lookdown.chips.splitting import Splitting, give_roles, read_roles, refuse_paper_early
 from lookdown.errors import ImageError, InputError, OutputError
+from lookdown.progress import Progress, no_progress
 
 __all__ = ["Prepared", "prepare"]
 
@@ -49,7 +50,7 @@ def prepare(
     cutting: Cutting | None = None,
     splitting: Splitting | None = None,
     overwrite: bool = False,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = no_progress,
 ) -> Prepared:
     """Cut the chips of a source into `out`, give each a role, and write the manifest last."""
     cutting, splitting = cutting or Cutting(), splitting or Splitting()
@@ -76,7 +77,7 @@ def _work(
     cutting: Cutting,
     splitting: Splitting,
     given: dict[str, str] | None,
-    progress: Callable[[int, int], None],
+    progress: Progress,
 ) -> Prepared:
     rows, skipped = _cut_all(found, output.folder, cutting, _wanted_background(found, cutting, splitting), progress)
     skipped = [*found.skipped, *skipped]
@@ -106,7 +107,7 @@ def _wanted_background(found: Annotated, cutting: Cutting, splitting: Splitting)
 
 
 def _cut_all(
-    found: Annotated, folder: Path, cutting: Cutting, wanted: int, progress: Callable[[int, int], None]
+    found: Annotated, folder: Path, cutting: Cutting, wanted: int, progress: Progress
 ) -> tuple[list[dict[str, Any]], list[Skipped]]:
     """Cut scene by scene on two threads, since decoding releases the interpreter; a journal keeps finished scenes."""
     marked: dict[str, list[Marked]] = defaultdict(list)
@@ -129,7 +130,7 @@ def _cut_all(
                 journal.flush()
             rows += entry["rows"]
             skipped += [Skipped(*pair) for pair in entry["skipped"]]
-            progress(number, len(scenes))
+            progress(number, len(scenes), "scenes")
     return rows, skipped
 
 

@@ -38,12 +38,12 @@ def adapt(
     help.
     """
     from lookdown.adaptation.run_adaptation import adapt_run
-    from lookdown.cli.progress import Progress
+    from lookdown.cli.progress import ProgressBar
     from lookdown.errors import OutputError
 
     if out.exists() and not overwrite:
         raise OutputError(f"{out} exists; name another folder, or pass --overwrite to replace the metric in it")
-    with Progress("embedding") as progress:
+    with ProgressBar("embedding") as progress:
         found = adapt_run(
             run,
             data,

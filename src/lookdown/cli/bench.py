@@ -31,10 +31,10 @@ def bench(
     Each benchmark is a process of its own with its threads pinned. The exit code is 1 if one failed or missed its
     target; the others go on.
     """
-    from lookdown.cli.progress import Progress
+    from lookdown.cli.progress import ProgressBar
     from lookdown.lab.bench.benchmarks import run_benchmarks
 
-    with Progress("") as progress:
+    with ProgressBar("") as progress:
         found = run_benchmarks(names or [], out, quick=quick, note=progress.note)
     if as_json:
         print_json(found.content())

@@ -24,10 +24,10 @@ def demo(
     has never seen, adapts, indexes chips and scenes, searches them, and writes a page of what was found. Stopped and
     typed again, it goes on where it was.
     """
-    from lookdown.cli.progress import Progress
+    from lookdown.cli.progress import ProgressBar
     from lookdown.lab.demo import Listener, tell
 
-    with Progress("beginning") as progress:
+    with ProgressBar("beginning") as progress:
 
         def chapter(title: str) -> None:
             progress.say(title)

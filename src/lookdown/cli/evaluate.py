@@ -32,7 +32,7 @@ def evaluate(
 
     Every query of the manifest searches the gallery, by the cosine and by the likelihood ratio unless told otherwise.
     """
-    from lookdown.cli.progress import Progress
+    from lookdown.cli.progress import ProgressBar
     from lookdown.errors import InputError
     from lookdown.training.run_evaluation import evaluate_run
 
@@ -41,7 +41,7 @@ def evaluate(
     first: MetricName
     second: MetricName
     first, second = ("glrt", "adapted") if adapted else ("cosine", "glrt")
-    with Progress("embedding") as progress:
+    with ProgressBar("embedding") as progress:
         wanted = (metric,) if metric else (first, second)
         found = evaluate_run(run, wanted, data, adapted=adapted, exported=exported, progress=progress)
     if found.unreadable.first:

@@ -27,10 +27,10 @@ def export(
 
     Refused if it embeds otherwise than torch. `index`, `search` and `serve` then take the fastest that is there.
     """
-    from lookdown.cli.progress import Progress
+    from lookdown.cli.progress import ProgressBar
     from lookdown.gallery.exporting import export_network
 
-    with Progress("") as progress:
+    with ProgressBar("") as progress:
         made = export_network(owner, runtime, int8=int8, data=data, overwrite=overwrite, note=progress.note)
     small = made.int8.export if made.int8 is not None else None
     if as_json:

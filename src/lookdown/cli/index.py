@@ -54,7 +54,7 @@ def index(
 
     What is there already is left alone, so it can be stopped and run again.
     """
-    from lookdown.cli.progress import Progress
+    from lookdown.cli.progress import ProgressBar
     from lookdown.errors import InputError
     from lookdown.gallery import Cutting, Gallery
     from lookdown.gallery.index.intake import parts_of
@@ -76,7 +76,7 @@ def index(
         raise InputError(f"{run} is a run and has an embedder; leave --embedder out, or the run")
     if not images:
         raise InputError(f"there is nothing to index; give images after {run}")
-    with Progress("fitting a projection" if embedder else "opening") as progress:
+    with ProgressBar("fitting a projection" if embedder else "opening") as progress:
         if run is not None:
             parts_of(images, cutting)  # what does not exist is refused before there is a gallery
             gallery = gallery_of_run(out, run, table=table)

@@ -84,7 +84,7 @@ def prepare(
     from lookdown.chips.preparing import prepare as prepare_chips
     from lookdown.chips.sources import read_source
     from lookdown.chips.splitting import Splitting
-    from lookdown.cli.progress import Progress
+    from lookdown.cli.progress import ProgressBar
     from lookdown.errors import SourceError
 
     chosen = tuple(name.strip() for name in train_classes.split(",")) if train_classes else None
@@ -122,7 +122,7 @@ def prepare(
     typer.echo(f"{len(found.scenes):,} images, {len(found.marked):,} objects: {listed}", err=not dry_run)
     if dry_run:
         return
-    with Progress("cutting") as progress:
+    with ProgressBar("cutting") as progress:
         done = prepare_chips(
             found,
             out,
@@ -148,7 +148,7 @@ def prepare(
 
 
 def _make_world(options: dict[str, Any], out: Path, *, overwrite: bool, dry_run: bool, as_json: bool) -> None:
-    from lookdown.cli.progress import Progress
+    from lookdown.cli.progress import ProgressBar
     from lookdown.lab.synthetic.world import World, make, plan
 
     world = World(**options)
@@ -159,7 +159,7 @@ def _make_world(options: dict[str, Any], out: Path, *, overwrite: bool, dry_run:
         else:
             typer.echo("\n".join((f"{len(planned):,} chips and {world.scenes} scenes would be drawn", *notes)))
         return
-    with Progress("drawing") as progress:
+    with ProgressBar("drawing") as progress:
         done = make(world, out, overwrite=overwrite, progress=progress)
     (_print if as_json else _show)(done, out)
     if world.scenes and not as_json:

@@ -45,7 +45,7 @@ def reproduce(
 
     What was trained before is used again.
     """
-    from lookdown.cli.progress import Progress
+    from lookdown.cli.progress import ProgressBar
     from lookdown.lab.paper.reproduce import reproduce as make
     from lookdown.lab.paper.setting import Setting
 
@@ -56,7 +56,7 @@ def reproduce(
         if not as_json:
             typer.echo(str(file))
 
-    with Progress("") as progress:
+    with ProgressBar("") as progress:
         make(targets, Setting(scale, runs, data, seeds, progress.note), out or runs / "results", wrote)
     if as_json:
         print_json({"files": files})

@@ -35,7 +35,7 @@ def train(
 
     It can be killed at any time, and resumed to the same bits.
     """
-    from lookdown.cli.progress import Progress
+    from lookdown.cli.progress import ProgressBar
     from lookdown.config import read_recipe
     from lookdown.errors import InputError
     from lookdown.training import training
@@ -45,7 +45,7 @@ def train(
     if (recipe is None) == (resume is None) or (recipe is None) != (out is None):
         raise InputError("give a recipe and a folder, `lookdown train RECIPE -o RUN`, or `lookdown train --resume RUN`")
     first = os.environ.get("RANK", "0") == "0"  # of several processes, one speaks
-    with Progress("reading chips", quiet=not first) as progress:
+    with ProgressBar("reading", quiet=not first) as progress:
         begun, validated = False, ""
 
         def on_step(step: Step) -> None:
@@ -54,9 +54,10 @@ def train(
             if not begun:
                 progress.begin("training", done)
                 begun = True
-            progress.bar(
+            progress.move(
                 done + 1,
                 total,
+                "steps",
                 description=f"stage {step.stage}, epoch {step.epoch + 1} of {step.epochs}",
                 detail=f"loss {step.loss:.3f}  accuracy {step.accuracy:.2f}{validated}",
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from pathlib import Path
@@ -32,13 +32,13 @@ from lookdown.metrics import Cosine, Euclidean, Metric
 from lookdown.networks.exported import ExportedEmbedder
 from lookdown.networks.exports import FOLDER as EXPORTED
 from lookdown.networks.exports import AnyEmbedder, fastest
+from lookdown.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     from lookdown.chips.manifest import Manifest
 
 __all__ = ["Gallery"]
 
-Progress = Callable[[int, int], None]
 
 _PRIOR = 0.01  # one chip in a hundred is of the query's kind
 
@@ -111,7 +111,7 @@ class Gallery:
         embedder: str = "tf_efficientnet_lite0",
         cutting: Cutting | None = None,
         dimension: int = 64,
-        progress: Progress = lambda done, known: None,
+        progress: Progress = no_progress,
         table: str | None = None,
     ) -> Gallery:
         """Make a gallery of images with a pretrained network, or add them to the one that is there.
@@ -141,7 +141,7 @@ class Gallery:
         images: str | Path | Manifest | Sequence[str | Path | Manifest] = (),
         *,
         cutting: Cutting | None = None,
-        progress: Progress = lambda done, known: None,
+        progress: Progress = no_progress,
         table: str | None = None,
     ) -> Gallery:
         """Make a gallery with the network and the metric of a run of `train`, or open it, and add images.
@@ -219,7 +219,7 @@ class Gallery:
         cutting: Cutting | None = None,
         every_role: bool = False,
         workers: str | None = None,
-        progress: Progress = lambda done, known: None,
+        progress: Progress = no_progress,
     ) -> Added:
         """Embed and add what is not there yet: manifests, images, folders of images, and scenes, cut into windows.
 
@@ -381,7 +381,7 @@ class Gallery:
         background: Sequence[str] = (),
         seed: int = 0,
         use: bool = True,
-        progress: Callable[[float], None] = lambda share: None,
+        progress: Progress = no_progress,
     ) -> Learnt:
         """Label chips, and re-estimate the metric with all labels that were given in this gallery."""
         if len(ids) or len(background):
@@ -397,7 +397,7 @@ class Gallery:
         seed: int = 0,
         use: bool = True,
         workers: str | None = None,
-        progress: Callable[[float], None] = lambda share: None,
+        progress: Progress = no_progress,
     ) -> Learnt:
         """Estimate a metric anew on the gallery's own embeddings, keep it beside the others and use it.
 

@@ -16,6 +16,7 @@ from lookdown.adaptation.adapting import Method
 from lookdown.errors import GalleryError, InputError
 from lookdown.gallery.store.metric_shelf import MetricShelf
 from lookdown.gallery.store.records import Snapshot
+from lookdown.progress import Progress, no_progress
 
 __all__ = ["Labels", "Learnt", "calibrate", "estimate"]
 
@@ -45,7 +46,7 @@ def estimate(
     seed: int = 0,
     use: bool = True,
     shards: Callable[[Snapshot], AbstractContextManager[Shards]] | None = None,
-    progress: Callable[[float], None] = lambda share: None,
+    progress: Progress = no_progress,
 ) -> Learnt:
     """Adapt the metric that the gallery was made with to its embeddings, and put the new one on the shelf and into use.
 

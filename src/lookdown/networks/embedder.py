@@ -17,7 +17,6 @@ from lookdown.networks.backbones import Trunk, build_trunk, load_trunk, normalis
 from lookdown.networks.embedding import (
     EmbeddedChips,
     Embeddings,
-    Progress,
     Turns,
     check_turns,
     embed_batches,
@@ -32,6 +31,7 @@ from lookdown.networks.principal_components import principal_components
 from lookdown.networks.projection import FixedProjection, build_head
 from lookdown.networks.settings import PoolingKind, Settings, check_limits
 from lookdown.networks.weights import find_weights, trained_source
+from lookdown.progress import Progress, no_progress
 
 __all__ = ["Embedder"]
 
@@ -87,7 +87,7 @@ class Embedder(nn.Module):
         pooling: PoolingKind = "average",
         weights: str | Path = "auto",
         batch_size: int = 64,
-        progress: Progress | None = None,
+        progress: Progress = no_progress,
     ) -> Self:
         """Return an embedder without any training: a pretrained trunk, and a PCA fitted to your unlabelled images.
 
@@ -165,7 +165,7 @@ class Embedder(nn.Module):
         return pooled.to(self.mean.dtype)
 
     def embed(
-        self, images: Images, *, turns: Turns = 1, batch_size: int = 64, progress: Progress | None = None
+        self, images: Images, *, turns: Turns = 1, batch_size: int = 64, progress: Progress = no_progress
     ) -> Embeddings:
         """Return raw embeddings, a row an image: of an array or tensor (uint8, bands first), files, or a manifest.
 
@@ -178,12 +178,12 @@ class Embedder(nn.Module):
         return found.embeddings
 
     def embed_chips(
-        self, chips: Images, *, turns: Turns = 1, batch_size: int = 64, progress: Progress | None = None
+        self, chips: Images, *, turns: Turns = 1, batch_size: int = 64, progress: Progress = no_progress
     ) -> EmbeddedChips:
         """Return raw embeddings of the chips that can be read, which ones they are, and what is wrong with the rest."""
         return self._embed(chips, batch_size, progress, self._seen(turns), self.settings.dimension, skip=True)
 
-    def embed_features(self, chips: Images, *, batch_size: int = 64, progress: Progress | None = None) -> EmbeddedChips:
+    def embed_features(self, chips: Images, *, batch_size: int = 64, progress: Progress = no_progress) -> EmbeddedChips:
         """Return what the head is given, (n, width), of the chips that can be read; the rest as in `embed_chips`.
 
         With a frozen trunk that is work to do once: the rows are good as long as `trunk_fingerprint` stays the same.
@@ -229,7 +229,7 @@ class Embedder(nn.Module):
         self,
         images: Images,
         batch_size: int,
-        progress: Progress | None,
+        progress: Progress,
         function: Callable[[Tensor], Tensor],
         width: int,
         *,

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from lookdown.errors import ImageError, InputError, WeightsError
 from lookdown.networks.image_batches import ImageBatches
+from lookdown.progress import Progress
 
-__all__ = ["EmbeddedChips", "Embeddings", "Progress", "Turns", "check_turns", "embed_batches", "evaluated", "told"]
+__all__ = ["EmbeddedChips", "Embeddings", "Turns", "check_turns", "embed_batches", "evaluated", "told"]
 
-Progress = Callable[[int, int], None]  # images done, images in all
 Embeddings = NDArray[np.float32]
 Turns = Literal[1, 4]
 
@@ -38,7 +38,7 @@ def embed_batches(
     batches: ImageBatches,
     function: Callable[[Any], Embeddings],
     width: int,
-    progress: Progress | None,
+    progress: Progress,
     *,
     skip: bool,
 ) -> EmbeddedChips:
@@ -55,7 +55,7 @@ def embed_batches(
 
 
 def evaluated(
-    batches: ImageBatches, function: Callable[[Any], Embeddings], progress: Progress | None
+    batches: ImageBatches, function: Callable[[Any], Embeddings], progress: Progress
 ) -> Iterator[tuple[NDArray[np.int64], Embeddings]]:
     """Yield what a function makes of each batch, with the places of its images; NaN and inf are refused."""
     done = reported = 0
@@ -69,11 +69,10 @@ def evaluated(
             )
         done += len(indices)
         reported = done + len(batches.skipped)
-        if progress is not None:
-            progress(reported, batches.total)
+        progress(reported, batches.total, "chips")
         yield indices, values
-    if progress is not None and reported < batches.total:  # the last ones could not be read
-        progress(batches.total, batches.total)
+    if reported < batches.total:  # the last ones could not be read
+        progress(batches.total, batches.total, "chips")
 
 
 def told(skipped: dict[int, str], total: int) -> str:

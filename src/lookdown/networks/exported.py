@@ -17,10 +17,11 @@ import numpy as np
 
 from lookdown.atomic import finish_replacement, readable_folder, write_folder
 from lookdown.errors import StoredEmbedderError
-from lookdown.networks.embedding import EmbeddedChips, Embeddings, Progress, Turns, check_turns, embed_batches
+from lookdown.networks.embedding import EmbeddedChips, Embeddings, Turns, check_turns, embed_batches
 from lookdown.networks.image_batches import ImageBatches, Images
 from lookdown.networks.runtimes import FILES, Runtime, RuntimeName, open_runtime
 from lookdown.networks.settings import Settings
+from lookdown.progress import Progress, no_progress
 
 __all__ = ["About", "ExportedEmbedder", "Precision", "read_about", "write_export"]
 
@@ -100,19 +101,19 @@ class ExportedEmbedder:
         return self.about.fingerprint
 
     def embed(
-        self, images: Images, *, turns: Turns = 1, batch_size: int = _BATCH, progress: Progress | None = None
+        self, images: Images, *, turns: Turns = 1, batch_size: int = _BATCH, progress: Progress = no_progress
     ) -> Embeddings:
         """Return raw embeddings, a row an image, as `Embedder.embed` does."""
         return self._embed(images, 0, turns, batch_size, progress, skip=False).embeddings
 
     def embed_chips(
-        self, chips: Images, *, turns: Turns = 1, batch_size: int = _BATCH, progress: Progress | None = None
+        self, chips: Images, *, turns: Turns = 1, batch_size: int = _BATCH, progress: Progress = no_progress
     ) -> EmbeddedChips:
         """Return raw embeddings of the chips that can be read, as `Embedder.embed_chips` does."""
         return self._embed(chips, 0, turns, batch_size, progress, skip=True)
 
     def embed_transformed(
-        self, images: Images, *, batch_size: int = _BATCH, progress: Progress | None = None
+        self, images: Images, *, batch_size: int = _BATCH, progress: Progress = no_progress
     ) -> Embeddings:
         """Return z, a row an image: L2 distance between them ranks as the metric does that is in the graph."""
         return self._embed(images, 1, 1, batch_size, progress, skip=False).embeddings
@@ -127,7 +128,7 @@ class ExportedEmbedder:
         return open_runtime(self.about.runtime, self.folder, threads=self.threads)
 
     def _embed(
-        self, images: Images, output: int, turns: Turns, batch_size: int, progress: Progress | None, *, skip: bool
+        self, images: Images, output: int, turns: Turns, batch_size: int, progress: Progress, *, skip: bool
     ) -> EmbeddedChips:
         check_turns(turns)
         batches = ImageBatches(images, bands=self.settings.bands, size=self.settings.size, batch_size=batch_size)

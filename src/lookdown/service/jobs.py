@@ -15,16 +15,16 @@ from typing import Any, Literal
 
 from lookdown.errors import LookdownError
 from lookdown.gallery import Learnt
+from lookdown.progress import Progress
 from lookdown.service.limits import too_busy
 from lookdown.service.problems import Problem, body_of, of_error, without_paths
 
-__all__ = ["Job", "Jobs", "Kind", "Status", "Told", "Work"]
+__all__ = ["Job", "Jobs", "Kind", "Status", "Work"]
 
 Kind = Literal["adapt", "teach", "calibrate"]
 Status = Literal["waiting", "running", "done", "failed"]
 
-Told = Callable[[float], None]  # the share that is done
-Work = Callable[[Told], Learnt]
+Work = Callable[[Progress], Learnt]
 
 _LOG = logging.getLogger("lookdown.service")
 _DOING = {
@@ -92,7 +92,7 @@ class Jobs:
         job.message, job.status = _DOING[job.kind], "running"
         begin = time.monotonic()
         try:
-            learnt = work(lambda share: setattr(job, "progress", share))
+            learnt = work(lambda done, total, unit: setattr(job, "progress", done / total if total else None))
         except LookdownError as error:
             self._fail(job, of_error(error, self._folder))
         except Exception:

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from lookdown.errors import GalleryBusyError, GalleryError, LookdownError
 from lookdown.gallery import Gallery, Learnt
+from lookdown.progress import Progress
 from lookdown.service.embedding_map import Plane
 from lookdown.service.embedding_pool import EmbeddingPool
 from lookdown.service.instruments import Instruments
-from lookdown.service.jobs import Job, Jobs, Kind, Told, Work
+from lookdown.service.jobs import Job, Jobs, Kind, Work
 from lookdown.service.problems import Problem, unknown
 from lookdown.service.settings import Access, Settings
 from lookdown.service.thresholds import describe
@@ -104,9 +105,9 @@ class Served:
     def start(self, kind: Kind, work: Work) -> Job:
         """Put a job into the line; it waits for a change that is being written."""
 
-        def alone(share: Told) -> Learnt:
+        def alone(progress: Progress) -> Learnt:
             with self._writer:
-                return work(share)
+                return work(progress)
 
         return self.jobs.start(kind, alone)
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from lookdown.chips.batches import chip_batches
 from lookdown.errors import ImageError, InputError, WeightsError
 from lookdown.networks.embedder import Embedder
-from lookdown.networks.embedding import Progress
+from lookdown.progress import Progress, no_progress
 from lookdown.training.feature_file import FeatureFile, Row
 
 __all__ = ["VIEWS", "FrozenFeatures", "frozen_features", "turned"]
@@ -42,7 +42,7 @@ def frozen_features(
     *,
     views: int = 4,
     batch_size: int = 64,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> FrozenFeatures:
     """Return what the head is given for each view of each chip, from below `folder` if it was made before.
 
@@ -71,8 +71,7 @@ def frozen_features(
         if len(skipped) == len(files):
             raise ImageError(f"none of the {len(files)} chips can be read, the first: {skipped[0]}")
         array = stored.features()
-    if progress is not None:
-        progress(len(files), len(files))
+    progress(len(files), len(files), "chips")
     good = np.ones(len(files), np.bool_)
     good[list(skipped)] = False
     return FrozenFeatures(array, np.flatnonzero(good), skipped)
@@ -88,7 +87,7 @@ def turned(images: Tensor, views: int) -> Iterator[Tensor]:
 
 
 def _see(
-    embedder: Embedder, files: list[Path], places: range, views: int, batch_size: int, progress: Progress | None
+    embedder: Embedder, files: list[Path], places: range, views: int, batch_size: int, progress: Progress
 ) -> tuple[NDArray[np.float32], dict[int, str]]:
     """Return the features of a block, (chips without a problem, views, width), and the problems by place."""
     chips = files[places.start : places.stop]
@@ -105,8 +104,7 @@ def _see(
                 "load the last good ones"
             )
         parts.append(values.cpu().numpy())
-        if progress is not None:
-            progress(places.start + sum(map(len, parts)) + len(batches.skipped), len(files))
+        progress(places.start + sum(map(len, parts)) + len(batches.skipped), len(files), "chips")
     # Without the path, which may be another when the same chips are asked for again.
     reasons = {place: reason.removeprefix(f"{chips[place]}: ") for place, reason in batches.skipped.items()}
     return np.concatenate(parts), {places[place]: reason for place, reason in sorted(reasons.items())}

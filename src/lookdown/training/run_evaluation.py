@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,6 +15,7 @@ from lookdown.metrics import Cosine, Euclidean, Metric, load_metric
 from lookdown.networks import EmbeddedChips, ExportedEmbedder
 from lookdown.networks.exports import FOLDER, AnyEmbedder
 from lookdown.networks.storage import load_embedder
+from lookdown.progress import Progress, no_progress
 from lookdown.training.devices import nearest_device
 from lookdown.training.run_folder import RunFolder
 
@@ -54,7 +54,7 @@ def evaluate_run(
     *,
     adapted: Path | None = None,
     exported: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = no_progress,
 ) -> RunEvaluation:
     """Embed queries and gallery once, and search by each metric; `data` is another manifest than the run's own.
 
@@ -110,5 +110,5 @@ def _unreadable(queries: EmbeddedChips, gallery: EmbeddedChips) -> Unreadable:
     return found
 
 
-def _from(progress: Callable[[int, int], None] | None, before: int, total: int) -> Callable[[int, int], None] | None:
-    return None if progress is None else lambda done, _: progress(before + done, total)
+def _from(progress: Progress, before: int, whole: int) -> Progress:
+    return lambda done, total, unit: progress(before + done, whole, unit)

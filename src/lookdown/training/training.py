@@ -18,6 +18,7 @@ from lookdown.errors import CollapsedComponentWarning, LowRankWarning, OutputErr
 from lookdown.evaluation import Evaluation, evaluate
 from lookdown.metrics import Cosine, Metric
 from lookdown.networks import Embedder
+from lookdown.progress import Progress, no_progress
 from lookdown.training.checkpoints import AT_ONCE, last_checkpoint, write_checkpoint
 from lookdown.training.devices import refuse_missing_device
 from lookdown.training.divergence import diverged
@@ -36,7 +37,7 @@ __all__ = ["Observer", "resume", "train"]
 class Observer:
     """Who is told how a run goes; by default nobody."""
 
-    reading: Callable[[int, int], None] = lambda done, total: None  # chips read or embedded
+    reading: Progress = no_progress  # chips read or embedded
     step: Callable[[Step], None] = lambda step: None
     epoch: Callable[[dict[str, float | int]], None] = lambda record: None
     note: Callable[[str], None] = lambda sentence: None

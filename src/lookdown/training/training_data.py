@@ -12,6 +12,7 @@ from lookdown.chips.batches import chip_batches
 from lookdown.chips.manifest import Manifest
 from lookdown.errors import ImageError, InputError
 from lookdown.networks import Embedder
+from lookdown.progress import Progress
 from lookdown.training.features import frozen_features
 from lookdown.training.held_out import hold_out
 from lookdown.training.recipe import Recipe
@@ -19,7 +20,6 @@ from lookdown.training.samples import ChipSamples, FeatureSamples, Samples
 
 __all__ = ["TrainingData", "TrainingSet", "read_training_data", "refuse_untrainable"]
 
-Progress = Callable[[int, int], None]
 Rows = NDArray[np.int64]
 
 
@@ -90,7 +90,7 @@ def _read_chips(
         if batch.images.shape[1] != bands:
             raise InputError(f"chips have {batch.images.shape[1]} bands, the recipe says network.bands = {bands}")
         images[batch.indices.numpy()], found[batch.indices.numpy()] = batch.images.numpy(), True
-        progress(int(found.sum()) + len(batches.skipped), len(manifest))
+        progress(int(found.sum()) + len(batches.skipped), len(manifest), "chips")
     if not found.any():
         reason = next(iter(batches.skipped.values()))
         raise ImageError(f"none of the {len(manifest)} training chips can be read, the first: {reason}")

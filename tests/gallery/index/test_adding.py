@@ -36,6 +36,7 @@ from lookdown.gallery.index.intake import Part, parts_of
 from lookdown.gallery.store.list_file import read_lists, write_lists
 from lookdown.gallery.store.records import Records
 from lookdown.networks import Embedder
+from lookdown.progress import no_progress
 
 Calls = list[tuple[int, int]]
 
@@ -434,7 +435,7 @@ def test_a_file_whose_name_is_no_text_is_left_out(tmp_path: Path, gallery: Galle
     odd = not_text(tmp_path / "a", b"caf\xe9.png")
     shutil.copy(paths[0], odd)
     calls: Calls = []
-    added = gallery.add(tmp_path / "a", progress=lambda done, known: calls.append((done, known)))
+    added = gallery.add(tmp_path / "a", progress=lambda *call: calls.append(call[:2]))
     assert by_name(added.skipped) == {r"caf\udce9.png": "its file name is not UTF-8; rename the file"}
     assert counts(added) == (3, 0, 1)
     assert calls[-1] == (4, 4)
@@ -504,7 +505,7 @@ def test_many_chips_come_in_steps(tmp_path: Path, gallery: Gallery, embedder: Em
     paths[700].unlink()
     paths[700].write_text("no image")
     calls: Calls = []
-    assert counts(gallery.add(tmp_path / "a", progress=lambda *call: calls.append(call))) == (1_499, 0, 1)
+    assert counts(gallery.add(tmp_path / "a", progress=lambda *call: calls.append(call[:2]))) == (1_499, 0, 1)
     assert len(calls) == 6  # 64, 128, 256, 512, 512 and what is left
     assert_rising(calls)
     assert calls[-1] == (1_500, 1_500)
@@ -516,7 +517,7 @@ def test_many_chips_come_in_steps(tmp_path: Path, gallery: Gallery, embedder: Em
     assert len(set(gallery.snapshot.keys.tolist())) == 1_499
     assert (np.diff(gallery.snapshot.keys) > 0).all()
     calls.clear()
-    assert counts(gallery.add(tmp_path / "a", progress=lambda *call: calls.append(call))) == (0, 1_499, 1)
+    assert counts(gallery.add(tmp_path / "a", progress=lambda *call: calls.append(call[:2]))) == (0, 1_499, 1)
     assert_rising(calls)
     assert calls[-1] == (1_500, 1_500)
 
@@ -528,7 +529,7 @@ class StopError(Exception):
 def test_work_that_is_stopped_goes_on_where_it_was(tmp_path: Path, gallery: Gallery) -> None:
     paths = many(tmp_path / "a", 600)
 
-    def stop(done: int, known: int) -> None:
+    def stop(done: int, total: int | None, unit: str) -> None:
         raise StopError
 
     with pytest.raises(StopError):
@@ -547,7 +548,7 @@ def test_an_error_that_nobody_has_foreseen_keeps_the_steps_before_it(tmp_path: P
 
     records = Records.create(tmp_path, 8)
     with pytest.raises(StopError):
-        add_chips(records, embedder, parts(), lambda done, known: None)
+        add_chips(records, embedder, parts(), no_progress)
     assert records.snapshot().ids.to_pylist() == [f"a/{path.name}" for path in paths[:448]]  # 64, 128, 256
 
 
@@ -576,7 +577,7 @@ def test_a_step_is_written_while_the_next_is_in_the_network(tmp_path: Path, monk
         assert step == 3 or network.begun[step].wait(30)  # the next one, before this is written
         append(*arguments, **options)
 
-    def progress(done: int, known: int) -> None:
+    def progress(done: int, total: int | None, unit: str) -> None:
         calls.append((done, len(records.snapshot())))
 
     monkeypatch.setattr(records, "append", slowly)
@@ -601,7 +602,7 @@ def test_after_a_step_that_could_not_be_written_none_is(
 
     monkeypatch.setattr(records, "append", full)
     with pytest.raises(StopError):
-        add_chips(records, Eager(), parts_of([tmp_path / "a"], Cutting()), lambda *call: calls.append(call))  # type: ignore[arg-type]
+        add_chips(records, Eager(), parts_of([tmp_path / "a"], Cutting()), lambda *call: calls.append(call[:2]))  # type: ignore[arg-type]
     assert len(records.snapshot()) == 4 * (fails - 1)
     assert [done for done, _ in calls] == [4 * step for step in range(1, fails)]
 
@@ -619,7 +620,7 @@ def test_a_network_that_fails_keeps_the_steps_before_it(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(network, "embed", failing)
     with pytest.raises(StopError):
-        add_chips(records, network, parts_of([tmp_path / "a"], Cutting()), lambda done, known: None)  # type: ignore[arg-type]
+        add_chips(records, network, parts_of([tmp_path / "a"], Cutting()), no_progress)  # type: ignore[arg-type]
     assert len(records.snapshot()) == 8
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("ThreadPoolExecutor")]
 
@@ -633,6 +634,7 @@ import numpy as np
 from lookdown.gallery import Gallery
 from lookdown.gallery.index.intake import Cutting, parts_of
 from lookdown.gallery.index.adding import add_chips
+from lookdown.progress import no_progress
 
 class Means:
     settings = SimpleNamespace(size=8, bands=3, dimension=3)
@@ -642,7 +644,7 @@ class Means:
 
 folder = Path(sys.argv[1])
 gallery = Gallery.create(folder / "g", dimension=3)
-add_chips(gallery._records, Means(), parts_of([folder / "a"], Cutting()), lambda done, known: None)
+add_chips(gallery._records, Means(), parts_of([folder / "a"], Cutting()), no_progress)
 gallery.refresh()
 gallery.embedder = Means()
 print(gallery.search(folder / "a" / "01.png", k=1).hits[0].id)
@@ -663,7 +665,7 @@ def test_progress_ends_where_all_is_done(tmp_path: Path, gallery: Gallery) -> No
     broken(tmp_path / "a")
     small(tmp_path / "a" / "new.png")
     calls: Calls = []
-    added = gallery.add(tmp_path / "a", cutting=Cutting(scene_side=100), progress=lambda *call: calls.append(call))
+    added = gallery.add(tmp_path / "a", cutting=Cutting(scene_side=100), progress=lambda *call: calls.append(call[:2]))
     assert_rising(calls)
     assert calls[-1] == (sum(counts(added)),) * 2
 
@@ -673,7 +675,7 @@ def test_progress_is_never_more_than_all(tmp_path: Path, gallery: Gallery) -> No
     pixels[:80, :80] = 40  # open sea
     Image.fromarray(pixels).save(tmp_path / "a" / "s.png")
     calls: Calls = []
-    gallery.add(tmp_path / "a", cutting=Cutting(scene_side=100), progress=lambda *call: calls.append(call))
+    gallery.add(tmp_path / "a", cutting=Cutting(scene_side=100), progress=lambda *call: calls.append(call[:2]))
     assert_rising(calls)
     assert calls[-1][0] == calls[-1][1]
 
@@ -683,7 +685,7 @@ def test_progress_counts_files_and_not_names(tmp_path: Path, gallery: Gallery) -
         small(tmp_path / year / "1.png").write_text("no image")
     calls: Calls = []
     given = [tmp_path / year / "1.png" for year in ("2021", "2022")]
-    added = gallery.add(given, progress=lambda *call: calls.append(call))
+    added = gallery.add(given, progress=lambda *call: calls.append(call[:2]))
     assert len(added.skipped) == 2
     assert calls[-1] == (2, 2)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,7 +40,9 @@ def archive(folder: Path, count: int) -> Path:
 def test_one_call_makes_a_gallery_and_fills_it_and_the_same_call_adds_what_is_new(tmp_path: Path, run: Path) -> None:
     images = archive(tmp_path / "images", 8)
     told: list[int] = []
-    gallery = Gallery.from_images(tmp_path / "g", images, dimension=4, progress=lambda done, known: told.append(done))
+    gallery = Gallery.from_images(
+        tmp_path / "g", images, dimension=4, progress=lambda done, total, unit: told.append(done)
+    )
     assert gallery.snapshot.ids.to_pylist() == [f"images/{place:03d}.png" for place in range(8)]
     assert told
     archive(tmp_path / "images", 9)
@@ -120,11 +123,11 @@ def twenty(tmp_path_factory: pytest.TempPathFactory) -> Gallery:
     """A gallery fitted to twenty images, and not added to."""
     folder = tmp_path_factory.mktemp("pretrained")
     archive(folder / "a", 20)
-    calls: list[tuple[int, int]] = []
+    calls: list[tuple[Any, ...]] = []
     made = gallery_of_pretrained(
         folder / "g", LITE0, [folder / "a"], Cutting(), progress=lambda *call: calls.append(call)
     )
-    assert calls[-1] == (20, 20)
+    assert calls[-1] == (20, 20, "chips")
     return made
 
 

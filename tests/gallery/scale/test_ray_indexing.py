@@ -99,7 +99,7 @@ def test_ray_nodes_fill_a_gallery_as_one_process_does(
     gallery = Gallery.create(tmp_path / "gallery", embedder)
     told: list[tuple[int, int]] = []
     added = gallery.add(
-        archive, cutting=CUTTING, workers=nodes.address, progress=lambda done, met: told.append((done, met))
+        archive, cutting=CUTTING, workers=nodes.address, progress=lambda done, met, unit: told.append((done, met or 0))
     )
     assert added == whole[1]
     assert_same(gallery, whole[0])
@@ -133,7 +133,7 @@ def test_a_node_that_is_killed_loses_and_doubles_nothing(
             workers_of.append(outcome.node_id)
             yield place, outcome
 
-    def progress(done: int, met: int) -> None:
+    def progress(done: int, total: int | None, unit: str) -> None:
         if not killed_at and victim.node_id in workers_of:
             killed_at.append(done)
             nodes.kill(victim)
@@ -170,7 +170,7 @@ from lookdown.gallery.scale import ray_indexing
 
 ray_indexing._STEP = ray_indexing._MOST = ray_indexing._FEWEST = ray_indexing._TURNS = {step}
 ray_indexing._chips = lambda workers: {step}
-def said(done, met):
+def said(done, met, unit):
     print(done, flush=True)
 cutting = Cutting(scene_side=200, windows=(48,), classes=True, time="2021-06-01", sensor="S2A")
 Gallery.open(sys.argv[1]).add(sys.argv[2], cutting=cutting, workers="ray", progress=said)

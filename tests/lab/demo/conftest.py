@@ -25,7 +25,7 @@ class Heard:
     told: Told
     chapters: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    progress: list[tuple[int, int]] = field(default_factory=list)
+    progress: list[tuple[int, int, str]] = field(default_factory=list)
 
     @property
     def folder(self) -> Path:
@@ -36,8 +36,10 @@ def hear(folder: Path) -> Heard:
     """Tell the story into a folder, and keep what was said meanwhile."""
     chapters: list[str] = []
     notes: list[str] = []
-    progress: list[tuple[int, int]] = []
-    listener = Listener(chapters.append, lambda done, total: progress.append((done, total)), notes.append)
+    progress: list[tuple[int, int, str]] = []
+    listener = Listener(
+        chapters.append, lambda done, total, unit: progress.append((done, total or 0, unit)), notes.append
+    )
     return Heard(tell(folder, SMALL, listener), chapters, notes, progress)
 
 

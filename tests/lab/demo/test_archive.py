@@ -9,6 +9,7 @@ from lookdown import Gallery
 from lookdown.chips.manifest import Manifest
 from lookdown.lab.demo.archive import accept, build_gallery, search_scenes
 from lookdown.lab.demo.worlds import TRAINED
+from lookdown.progress import no_progress
 
 
 def test_the_gallery_holds_searched_chips_and_windows_and_is_not_made_twice(heard: Heard) -> None:
@@ -16,7 +17,7 @@ def test_the_gallery_holds_searched_chips_and_windows_and_is_not_made_twice(hear
     searched = Manifest.read(heard.folder / "world").with_role("gallery")
     windows = 2 * (19 * 19 + 9 * 9)  # of 64 and 128 pixels at half their side, in scenes of 640
     assert len(gallery) == len(searched) + windows
-    assert len(build_gallery(heard.folder, lambda done, total: None)) == len(gallery)
+    assert len(build_gallery(heard.folder, no_progress)) == len(gallery)
 
 
 def test_hits_in_scenes_are_judged_by_what_stands_there(heard: Heard) -> None:

@@ -8,11 +8,12 @@ from tests.lab.demo.conftest import Heard
 
 from lookdown import Embedder
 from lookdown.lab.demo.comparison import Chips, adapted_way, cosine_way, ratio_way, see_chips
+from lookdown.progress import no_progress
 from lookdown.training.run_evaluation import evaluate_run
 
 
 def see(folder: Path, world: str, views: int) -> Chips:
-    return see_chips(folder / world, folder / "run", views=views, progress=lambda done, total: None)
+    return see_chips(folder / world, folder / "run", views=views, progress=no_progress)
 
 
 def test_ways_are_scored_as_evaluate_scores_the_run(heard: Heard) -> None:

@@ -10,7 +10,7 @@ def test_the_story_tells_its_chapters_and_how_far_it_is(heard: Heard) -> None:
     assert all("mAP" in note for note in heard.notes)
     assert len(heard.notes) == 5  # three runs and two comparisons
     assert heard.progress
-    assert all(0 <= done <= total for done, total in heard.progress)
+    assert all(0 <= done <= total for done, total, _ in heard.progress)
 
 
 def test_it_leaves_a_run_a_gallery_and_a_map_layer(heard: Heard) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,15 +35,13 @@ def test_validation_is_cut_from_what_trains_and_neither_leaks(tmp_path: Path, pr
 def test_a_network_that_is_trained_gets_chips_and_a_frozen_one_features(tmp_path: Path) -> None:
     shutil.copytree(world(), tmp_path / "ships")
     frozen = read_domain(tmp_path / "ships", recipe())
-    seen: list[tuple[int, int]] = []
-    chips = read_domain(
-        tmp_path / "ships", recipe(trunk="finetune"), progress=lambda done, total: seen.append((done, total))
-    )
+    seen: list[tuple[Any, ...]] = []
+    chips = read_domain(tmp_path / "ships", recipe(trunk="finetune"), progress=lambda *call: seen.append(call))
     assert (frozen.ids == chips.ids).all()
     rows = np.array([3, 1])
     assert next(frozen.samples(rows).plain())[1].ndim == 2
     assert next(chips.samples(rows).plain())[1].shape == (2, 3, 32, 32)
-    assert seen[-1] == (len(chips), len(chips))
+    assert seen[-1] == (len(chips), len(chips), "chips")
     assert frozen.fingerprint != chips.fingerprint
     assert frozen.fingerprint == read_domain(tmp_path / "ships", recipe()).fingerprint
 

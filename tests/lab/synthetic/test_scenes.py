@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,9 +24,9 @@ from lookdown.lab.synthetic.sensors import FAR, NEAR
 
 
 def test_a_scene_is_a_tiled_geotiff_with_a_box_for_every_object(tmp_path: Path) -> None:
-    calls: list[tuple[int, int]] = []
+    calls: list[tuple[Any, ...]] = []
     written = write_scene(tmp_path, "port", NEAR, size=1100, gsd=1.0, seed=3, progress=lambda *call: calls.append(call))
-    assert calls[-1] == (tiles_of(1100), tiles_of(1100)) == (9, 9)
+    assert calls[-1] == (tiles_of(1100), tiles_of(1100), "tiles") == (9, 9, "tiles")
     with rasterio.open(written.image) as image:
         assert image.profile["tiled"]
         assert image.block_shapes[0] == (512, 512)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,10 +144,10 @@ def test_a_finished_world_is_left_alone_and_another_is_refused(small: Path) -> N
 
 
 def test_scenes_are_written_beside_the_chips(tmp_path: Path) -> None:
-    calls: list[tuple[int, int]] = []
+    calls: list[tuple[Any, ...]] = []
     world = World(chips=10, size=16, scenes=2, scene_size=512, kinds="aircraft")
     done = make(world, tmp_path / "world", progress=lambda *call: calls.append(call))
-    assert calls[-1] == (len(done.manifest) + 2, len(done.manifest) + 2)
+    assert calls[-1] == (len(done.manifest) + 2, len(done.manifest) + 2, "images")
     names = sorted(path.name for path in (tmp_path / "world" / "scenes").iterdir())
     assert names == ["apron-00.geojson", "apron-00.tif", "forest-01.geojson", "forest-01.tif"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -21,13 +21,13 @@ from lookdown.gallery.index.read_ahead import Batch, ahead, batches, shown
 from lookdown.gallery.store.instants import parse_time
 from lookdown.gallery.store.records import Records
 from lookdown.gallery.whole_file import write_whole
+from lookdown.progress import Progress
 
 if TYPE_CHECKING:
     from lookdown.networks.exports import AnyEmbedder
 
-__all__ = ["Added", "Progress", "Step", "add_chips", "add_vectors", "embedded", "note_skipped"]
+__all__ = ["Added", "Step", "add_chips", "add_vectors", "embedded", "note_skipped"]
 
-Progress = Callable[[int, int], None]  # chips done, chips known so far
 
 _TIDY = 128  # steps between two merges of small files
 _TOGETHER = 65_536  # vectors added in one step
@@ -75,7 +75,7 @@ def add_chips(records: Records, embedder: AnyEmbedder, parts: Iterable[Part], pr
             result.present += step.present
             result.skipped |= step.skipped
             done += step.chips
-            progress(done, step.known)
+            progress(done, step.known, "chips")
     if known.moved:
         records.move(known.moved)
     if result.added:

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from lookdown.chips.manifest import Manifest
 from lookdown.chips.reading import letterbox
 from lookdown.errors import GalleryError, ImageError, InputError, OutputError
-from lookdown.gallery.gallery import Gallery, Progress
+from lookdown.gallery.gallery import Gallery
 from lookdown.gallery.index.intake import Cutting, Part, parts_of
 from lookdown.gallery.scale.bucket import Bucket, table_address
 from lookdown.gallery.search.examples import fitting
 from lookdown.gallery.store.folder import GalleryFolder
 from lookdown.metrics import load_metric
 from lookdown.networks.exports import copy_network, fastest, fingerprint_at, list_exports
+from lookdown.progress import Progress, no_progress
 
 __all__ = ["gallery_of_pretrained", "gallery_of_run", "is_run"]
 
@@ -61,7 +62,7 @@ def gallery_of_pretrained(
     cutting: Cutting,
     *,
     dimension: int = 64,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
     table: str | None = None,
 ) -> Gallery:
     """Open the gallery at `path`, or make it with a pretrained trunk and a projection fitted to some of the images."""

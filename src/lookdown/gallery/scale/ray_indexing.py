@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lookdown.errors import WorkersError
-from lookdown.gallery.index.adding import Added, Progress, embedded
+from lookdown.gallery.index.adding import Added, embedded
 from lookdown.gallery.index.intake import Part, Row
 from lookdown.gallery.index.known import AllNew, Known
 from lookdown.gallery.index.read_ahead import Sifted, ahead, batches, sift
 from lookdown.gallery.scale.ray_session import Workers, workers_at
 from lookdown.gallery.store.records import Records, as_table, schema
 from lookdown.networks.packed import PackedNetwork
+from lookdown.progress import Progress
 
 if TYPE_CHECKING:
     from lookdown.networks.exports import AnyEmbedder
@@ -104,9 +105,9 @@ def add_chips_on_ray(
             for place, outcome in workers.spread(jobs, work) if jobs else ():
                 outcomes[place] = outcome
                 done += sum(len(part.rows) for part in jobs[place].parts)
-                progress(done, met)
+                progress(done, met, "chips")
             _commit(records, [outcomes[place] for place in range(len(jobs))], known, result)
-            progress(done, met)
+            progress(done, met, "chips")
             if number % _TIDY == 0:
                 records.tidy()
     if known.moved:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,10 +14,10 @@ from lookdown.chips.sources import read_source
 from lookdown.gallery import Cutting, Gallery, Hit, Results, Where
 from lookdown.gallery.index.making import gallery_of_run
 from lookdown.lab.demo.worlds import TRAINED
+from lookdown.progress import Progress
 
 __all__ = ["Accepted", "SceneSearch", "accept", "build_gallery", "search_scenes"]
 
-Progress = Callable[[int, int], None]
 _WINDOWS = (64, 128)  # pixels: an aircraft at half a metre a pixel, a ship at one
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from lookdown.evaluation import Evaluation, evaluate
 from lookdown.lab.paper.figure_1 import PairScores
 from lookdown.metrics import Cosine, Metric, load_metric, top_k
 from lookdown.networks.storage import load_embedder
+from lookdown.progress import Progress
 from lookdown.training.features import FrozenFeatures, frozen_features
 from lookdown.training.learner import Network
 from lookdown.training.samples import FeatureSamples
@@ -37,7 +38,6 @@ __all__ = [
 COSINE, RATIO, ADAPTED = "cosine", "likelihood ratio", "adapted"
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from lookdown.lab.demo.comparison import (
 from lookdown.lab.demo.page import Findings, difference, to_html
 from lookdown.lab.demo.runs import LOSSES, run_of, train_run
 from lookdown.lab.demo.worlds import Scale, draw_worlds
+from lookdown.progress import Progress, no_progress
 from lookdown.training.loop import Step
 from lookdown.training.training import Observer
 
@@ -42,7 +43,7 @@ class Listener:
     """Who is told how the story goes; by default nobody."""
 
     chapter: Callable[[str], None] = lambda title: None
-    progress: Callable[[int, int], None] = lambda done, total: None
+    progress: Progress = no_progress
     note: Callable[[str], None] = lambda sentence: None
 
 
@@ -123,7 +124,7 @@ def _compare_abroad(folder: Path, listener: Listener) -> tuple[list[Way], Adapta
 
 def _observer(listener: Listener) -> Observer:
     def on_step(step: Step) -> None:
-        listener.progress(step.epoch * step.steps + step.step + 1, step.epochs * step.steps)
+        listener.progress(step.epoch * step.steps + step.step + 1, step.epochs * step.steps, "steps")
 
     return Observer(reading=listener.progress, step=on_step, note=listener.note)
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from lookdown.errors import OutputError
 from lookdown.lab.synthetic.kinds import KINDS
 from lookdown.lab.synthetic.world import World, make
+from lookdown.progress import Progress
 
 __all__ = ["TRAINED", "UNSEEN", "Scale", "draw_worlds"]
 
-Progress = Callable[[int, int], None]
 
 # Two in five kinds are kept for the second world. Most of them have a twin in the first that differs in one thing.
 UNSEEN = tuple(name for place, name in enumerate(KINDS) if place % 5 in (1, 3))

@@ -15,6 +15,7 @@ from lookdown.chips.batches import chip_batches
 from lookdown.chips.manifest import Manifest
 from lookdown.chips.protocols import Split, uda
 from lookdown.errors import ImageError, InputError
+from lookdown.progress import Progress, no_progress
 from lookdown.training.features import frozen_features
 from lookdown.training.recipe import Recipe
 from lookdown.training.samples import ChipSamples, FeatureSamples, Samples
@@ -56,7 +57,7 @@ class Roles:
         return np.concatenate([self.query, self.gallery])
 
 
-def read_domain(folder: Path, recipe: Recipe, progress: Callable[[int, int], None] | None = None) -> Domain:
+def read_domain(folder: Path, recipe: Recipe, progress: Progress = no_progress) -> Domain:
     """Return all chips of a prepared folder as a recipe's network reads them; features are kept beside the manifest."""
     manifest = Manifest.read(folder)
     samples: Callable[[Rows], Samples]
@@ -108,16 +109,13 @@ def validation_roles(domain: Domain, seed: int, protocol: Protocol = uda) -> Rol
     return divide(domain, seed, rows, protocol)
 
 
-def _read_chips(
-    manifest: Manifest, recipe: Recipe, progress: Callable[[int, int], None] | None
-) -> tuple[NDArray[np.uint8], Rows]:
+def _read_chips(manifest: Manifest, recipe: Recipe, progress: Progress) -> tuple[NDArray[np.uint8], Rows]:
     batches = chip_batches(manifest.paths, size=recipe.network.size, batch_size=256)
     images, read = [], []
     for batch in batches:
         images.append(batch.images.numpy())
         read.append(batch.indices.numpy())
-        if progress is not None:
-            progress(sum(map(len, read)) + len(batches.skipped), len(manifest))
+        progress(sum(map(len, read)) + len(batches.skipped), len(manifest), "chips")
     if not images:
         raise ImageError(f"none of the {len(manifest)} chips can be read, the first: {batches.skipped[0]}")
     return np.concatenate(images), np.concatenate(read)

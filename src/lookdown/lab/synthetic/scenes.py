@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from lookdown.lab.synthetic.picture import expose
 from lookdown.lab.synthetic.places import CRS, footprints, sample_places
 from lookdown.lab.synthetic.rendering import Sun, View
 from lookdown.lab.synthetic.sensors import Sensor, observe
+from lookdown.progress import Progress, no_progress
 
 __all__ = ["SceneWritten", "tiles_of", "write_scene"]
 
@@ -52,7 +53,7 @@ def write_scene(
     size: int = 4096,
     gsd: float = 1.0,
     seed: int = 0,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = no_progress,
 ) -> SceneWritten:
     """Write `name`.tif and `name`.geojson: a port with its roads and ships, or an airfield with its aircraft.
 
@@ -85,7 +86,7 @@ def write_scene(
             window = _around(view, row, column, rows, columns, margin)
             pixels = _draw(window, index, place, sun, sensor, noise)[margin:-margin, margin:-margin]
             target.write(pixels.transpose(2, 0, 1), window=Window(column, row, columns, rows))
-            progress(number, len(starts))
+            progress(number, len(starts), "tiles")
     beside.rename(image)
     boxes.write_text(json.dumps(_collection(layout.standing, place, sensor)) + "\n")
     return SceneWritten(image, boxes, layout.standing)

@@ -26,6 +26,7 @@ from lookdown.lab.synthetic.picture import Picture, take
 from lookdown.lab.synthetic.places import MOST, footprints, sample_places
 from lookdown.lab.synthetic.scenes import tiles_of, write_scene
 from lookdown.lab.synthetic.sensors import FAR, NEAR, Sensor, between
+from lookdown.progress import Progress, no_progress
 
 __all__ = ["Planned", "World", "make", "plan"]
 
@@ -106,7 +107,7 @@ def make(
     out: Path,
     *,
     overwrite: bool = False,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = no_progress,
 ) -> Prepared:
     """Draw a world into `out`; a finished one is not drawn again, and an unfinished one comes out the same."""
     planned, skipped, notes = plan(world)
@@ -116,8 +117,10 @@ def make(
         return Prepared(Manifest.read(out), skipped, notes, resumed=True)
     tiles = world.scenes * tiles_of(world.scene_size)
     try:
-        rows = _draw(world, planned, output.folder, lambda done: progress(done, len(planned) + tiles))
-        _draw_scenes(world, output.folder / "scenes", lambda done: progress(len(planned) + done, len(planned) + tiles))
+        rows = _draw(world, planned, output.folder, lambda done: progress(done, len(planned) + tiles, "images"))
+        _draw_scenes(
+            world, output.folder / "scenes", lambda done: progress(len(planned) + done, len(planned) + tiles, "images")
+        )
         output.write_tables(rows, skipped)
         output.finish({"world": asdict(world), "notes": notes, "chips": len(rows)})
     except (OSError, RasterioError) as error:
@@ -238,5 +241,5 @@ def _draw_scenes(world: World, folder: Path, progress: Callable[[int], None]) ->
             size=world.scene_size,
             gsd=1.0 if ground == "harbour" else 0.5,
             seed=1000 * world.seed + number,
-            progress=lambda done, _, before=number * tiles: progress(before + done),  # type: ignore[misc]
+            progress=lambda done, *_, before=number * tiles: progress(before + done),
         )

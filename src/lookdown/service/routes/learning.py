@@ -9,9 +9,9 @@ from fastapi import APIRouter, Body, Path
 from fastapi.responses import JSONResponse, Response
 
 from lookdown.gallery import Learnt
+from lookdown.progress import Progress
 from lookdown.service.answers import metrics
 from lookdown.service.jobs import Job as JobRecord
-from lookdown.service.jobs import Told
 from lookdown.service.problems import unknown
 from lookdown.service.routes import PROBLEMS
 from lookdown.service.schemas import (
@@ -88,8 +88,8 @@ async def adapt(served: ServedGallery, told: Annotated[AdaptRequest | None, Body
     how = told or AdaptRequest()
     options: dict[str, Any] = {"clusters": how.clusters or "auto", "method": how.method, "labels": how.labels}
 
-    def work(share: Told) -> Learnt:
-        return served.gallery.adapt(**options, use=False, progress=share)
+    def work(progress: Progress) -> Learnt:
+        return served.gallery.adapt(**options, use=False, progress=progress)
 
     return _started(served.start("adapt", work))
 
@@ -97,14 +97,14 @@ async def adapt(served: ServedGallery, told: Annotated[AdaptRequest | None, Body
 @router.post("/teach", status_code=202, response_model=JobStarted, dependencies=_LEARN, responses=PROBLEMS)
 async def teach(served: ServedGallery, told: Nothing = None) -> Response:
     """Estimate a metric with the labels that were given so far."""
-    return _started(served.start("teach", lambda share: served.gallery.teach([], [], use=False, progress=share)))
+    return _started(served.start("teach", lambda progress: served.gallery.teach([], [], use=False, progress=progress)))
 
 
 @router.post("/calibrate", status_code=202, response_model=JobStarted, dependencies=_LEARN, responses=PROBLEMS)
 async def calibrate(served: ServedGallery, told: Nothing = None) -> Response:
     """Measure what scores of the metric in use are worth, on labelled chips."""
     metric = served.gallery.metric  # the one that was seen when this was asked for, whatever is in use by then
-    return _started(served.start("calibrate", lambda share: served.gallery.calibrate(metric=metric, use=False)))
+    return _started(served.start("calibrate", lambda _: served.gallery.calibrate(metric=metric, use=False)))
 
 
 @router.get("/jobs/{id}", response_model=Job, responses=PROBLEMS)
