@@ -86,8 +86,8 @@ def test_training_is_interrupted_with_the_way_to_go_on(tmp_path: Path) -> None:
     assert code == 130
     assert shown == ""
     assert told.splitlines()[-1] == (
-        "lookdown: interrupted; go on with `lookdown train --resume RUN`; where RUN was not begun yet, type the same "
-        "again"
+        "lookdown: interrupted; continue with `lookdown train --resume RUN`, or run the same command again if RUN does "
+        "not exist yet"
     )
     assert "Traceback" not in told
 
@@ -101,7 +101,7 @@ def test_preparing_is_interrupted_and_the_same_again_ends_it(tmp_path: Path) -> 
 
     code, shown, told = interrupted(typed, tmp_path, begun)
     assert (code, shown) == (130, "")
-    assert told.splitlines()[-1] == "lookdown: interrupted; type the same again, and it goes on where it was"
+    assert told.splitlines()[-1] == "lookdown: interrupted; run the same command again to continue"
     assert "Traceback" not in told
     assert piped(*LOOKDOWN, *typed, cwd=tmp_path).returncode == 0
 
@@ -115,7 +115,7 @@ def test_an_interrupt_before_a_command_has_begun_is_a_line_too() -> None:
     )
     done = piped("-c", code)
     assert done.returncode == 130
-    assert done.stderr == "lookdown: interrupted before it began; type the same again\n"
+    assert done.stderr == "lookdown: interrupted before it began; run the same command again\n"
 
 
 def test_a_reader_that_has_seen_enough_ends_it_quietly(tmp_path: Path) -> None:

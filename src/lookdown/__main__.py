@@ -56,7 +56,7 @@ def main() -> None:
 
         app(prog_name="lookdown")
     except KeyboardInterrupt:
-        print("lookdown: interrupted before it began; type the same again", file=sys.stderr)
+        print("lookdown: interrupted before it began; run the same command again", file=sys.stderr)
         sys.exit(INTERRUPTED)
     except SystemExit as end:
         if end.code == INTERRUPTED:

@@ -8,7 +8,7 @@ import typer
 
 from lookdown.cli.adapt import adapt
 from lookdown.cli.bench import bench
-from lookdown.cli.command_map import CommandMap, examples
+from lookdown.cli.command_group import CommandGroup, examples
 from lookdown.cli.demo import demo
 from lookdown.cli.doctor import doctor
 from lookdown.cli.evaluate import evaluate
@@ -26,7 +26,7 @@ __all__ = ["app"]
 START, METRIC, ARCHIVE, PAPER = "Start here", "Make a metric", "Search an archive", "Reproduce"
 
 app = typer.Typer(
-    cls=CommandMap,
+    cls=CommandGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     epilog="Three commands to begin with, on a folder of your own images:\n\n"

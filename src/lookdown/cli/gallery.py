@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from lookdown.cli.command_map import examples
+from lookdown.cli.command_group import examples
 from lookdown.cli.json_output import AsJson, print_json
 from lookdown.cli.worker_options import Workers
 

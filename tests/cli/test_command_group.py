@@ -1,4 +1,4 @@
-"""The map of commands: panels in the order of the work, examples that work, completion."""
+"""The group of commands: panels in the order of the work, examples that work, errors with options, completion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from tests.training.runs import recipe, world
 from typer.testing import CliRunner
 
 from lookdown.cli import app
-from lookdown.cli.command_map import ORDER
+from lookdown.cli.command_group import ORDER, with_options
+from lookdown.errors import GalleryError
 from lookdown.gallery.index.making import gallery_of_run
 from lookdown.training import training
 
@@ -138,3 +139,32 @@ def test_completion_is_installed_for_the_shell_and_works_there(tmp_path: Path) -
         '_lookdown_completion lookdown gal lookdown; echo "${COMPREPLY[@]}"'
     )
     assert asked.stdout.split() == ["gallery"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("it exists; pass `overwrite=True`", "it exists; pass --overwrite"),
+        ("omit `data`, or pass `data='chips'`", "omit --data, or pass --data chips"),
+        ("name a folder with `out=...`", "name a folder with --out"),
+        ("`run` and `batch_size=3` are no options", "`run` and `batch_size=3` are no options"),
+        ("run `lookdown train --resume run`", "run `lookdown train --resume run`"),
+    ],
+)
+def test_errors_of_the_library_name_the_options_of_the_command(sentence: str, expected: str) -> None:
+    assert with_options(sentence, COMMANDS["lookdown adapt"]) == expected
+
+
+def test_the_commands_of_a_group_count_too() -> None:
+    group: Any = typer.main.get_command(app)
+    assert with_options("leave `workers` out", group.commands["gallery"]) == "leave --workers out"
+
+
+def test_an_error_that_a_command_raises_is_reworded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise GalleryError("it is no gallery; pass `use='1-trained'`")
+
+    monkeypatch.setattr("lookdown.gallery.Gallery.open", fail)
+    failed = CliRunner().invoke(app, ["gallery", "metrics", str(tmp_path)])
+    assert isinstance(failed.exception, GalleryError)
+    assert str(failed.exception) == "it is no gallery; pass --use 1-trained"
