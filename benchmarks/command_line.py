@@ -12,7 +12,7 @@ from pathlib import Path
 from lookdown.chips.manifest import Manifest
 from lookdown.gallery.index.intake import Cutting
 from lookdown.gallery.index.making import gallery_of_pretrained
-from lookdown.lab.synthetic.world import World, make
+from lookdown.lab.synthetic.world import World, draw_world
 from sidebyside import QUICK, Row, report
 
 HELP, SEARCH = 0.3, 2.5  # seconds, at most
@@ -38,7 +38,7 @@ def waiting(*arguments: str) -> tuple[float, float]:
 
 def small_gallery(place: Path) -> tuple[str, str]:
     """Make a gallery of ships for a pretrained network, with its exported runtime; return it and an image."""
-    make(World(kinds="ships", chips=CHIPS), place / "world")
+    draw_world(World(kinds="ships", chips=CHIPS), place / "world")
     chips = Manifest.read(place / "world")
     gallery = gallery_of_pretrained(place / "gallery", "tf_efficientnet_lite0", [chips], Cutting())
     gallery.add(chips.with_role("gallery"))

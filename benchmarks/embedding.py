@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lookdown import Cosine, Embedder
 from lookdown.chips.manifest import Manifest
-from lookdown.lab.synthetic.world import World, make
+from lookdown.lab.synthetic.world import World, draw_world
 from lookdown.networks import ExportedEmbedder
 from lookdown.networks.exporting import Space, export
 from lookdown.networks.image_batches import ImageBatches
@@ -29,7 +29,7 @@ LIMITS = {"openvino": 1 / 2, "openvino-int8": 1 / 4, "onnx": 1.0, "onnx-int8": N
 def chips() -> NDArray[np.uint8]:
     """Return chips of the synthetic world at the size of the default network."""
     with tempfile.TemporaryDirectory() as folder:
-        make(World(kinds="ships", chips=max(10, CHIPS // 16), size=128), Path(folder))
+        draw_world(World(kinds="ships", chips=max(10, CHIPS // 16), size=128), Path(folder))
         batches = ImageBatches(Manifest.read(folder).paths[:CHIPS], bands=3, size=112, batch_size=CHIPS)
         return np.concatenate([np.asarray(batch.images) for batch in batches])
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from embedding import Bare, exports
 from lookdown import Embedder, Gallery
 from lookdown.chips.manifest import Manifest
-from lookdown.lab.synthetic.world import World, make
+from lookdown.lab.synthetic.world import World, draw_world
 from lookdown.networks import ExportedEmbedder
 from lookdown.networks.image_batches import ImageBatches
 from sidebyside import QUICK, Row, compare, report
@@ -28,7 +28,7 @@ def archive(folder: Path) -> list[Path]:
     real = Path(os.environ.get("LOOKDOWN_DATA", "")) / "fair1m_ships" / "chips"
     if os.environ.get("LOOKDOWN_DATA") and real.is_dir():
         return sorted(real.rglob("*.jpg"))[:CHIPS]
-    make(World(kinds="ships", chips=max(10, CHIPS // 16), size=128), folder)
+    draw_world(World(kinds="ships", chips=max(10, CHIPS // 16), size=128), folder)
     return Manifest.read(folder).paths[:CHIPS]
 
 

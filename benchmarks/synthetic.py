@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from lookdown.lab.synthetic.scenes import write_scene
 from lookdown.lab.synthetic.sensors import NEAR
-from lookdown.lab.synthetic.world import World, plan
+from lookdown.lab.synthetic.world import World, plan_world
 from sidebyside import QUICK, Row, report
 
 WANTED = 100.0  # chips a second at 64 pixels
@@ -20,7 +20,7 @@ SCENE = 512 if QUICK else 4096  # pixels a side
 def chips_a_second(size: int, *, chips: int = 12) -> float:
     """Return how many chips of all kinds and grounds one core draws in a second of its time."""
     world = World(chips=chips, size=size)
-    planned = plan(world)[0]
+    planned = plan_world(world)[0]
     planned[0].take(world)  # textures are made once
     begin = time.process_time()
     for item in planned:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lookdown.config import build
-from lookdown.lab.synthetic.world import World, make
+from lookdown.lab.synthetic.world import World, draw_world
 from lookdown.training.recipe import Recipe
 from lookdown.training.training import train
 from sidebyside import QUICK, Row, report
@@ -41,7 +41,7 @@ def turn(made: Recipe) -> list[dict[str, Any]]:
 def main() -> None:
     """Train on all cores; a frozen trunk is shown, and has no target."""
     with tempfile.TemporaryDirectory() as folder:
-        make(World(kinds="ships", chips=10 if QUICK else 40), Path(folder))
+        draw_world(World(kinds="ships", chips=10 if QUICK else 40), Path(folder))
         runs = {
             "fine-tuned": [turn(recipe(Path(folder))) for _ in range(TURNS)],
             "frozen trunk": [turn(recipe(Path(folder), trunk="frozen")) for _ in range(TURNS + 1)][1:],

@@ -11,7 +11,7 @@ import numpy as np
 from lookdown import Embedder, Gallery
 from lookdown.chips.manifest import Manifest
 from lookdown.chips.reading import read_chip
-from lookdown.lab.synthetic.world import World, make
+from lookdown.lab.synthetic.world import World, draw_world
 from sidebyside import OPTIONS, QUICK, Row, report
 
 TARGET = 0.7
@@ -36,7 +36,7 @@ def main() -> None:
     arguments.add_argument("-k", type=int, default=20)
     given = arguments.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        make(World(kinds="ships", chips=given.chips, size=96), Path(place, "world"))
+        draw_world(World(kinds="ships", chips=given.chips, size=96), Path(place, "world"))
         chips = Manifest.read(Path(place, "world"))
         gallery = Gallery.create(Path(place, "gallery"), Embedder.pretrained(images=chips.with_role("train").paths))
         gallery.add(chips.with_role("gallery"))

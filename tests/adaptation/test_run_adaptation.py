@@ -14,7 +14,7 @@ from lookdown import adapt, load_metric
 from lookdown.adaptation.run_adaptation import adapt_run
 from lookdown.chips.manifest import Manifest
 from lookdown.errors import InputError, OutputError
-from lookdown.lab.synthetic.world import World, make
+from lookdown.lab.synthetic.world import World, draw_world
 from lookdown.networks import Embedder
 from lookdown.training import training
 
@@ -27,7 +27,7 @@ def trained() -> Path:
 @lru_cache
 def other_world() -> Path:
     folder = Path(mkdtemp()) / "other"
-    make(World(kinds="aircraft", chips=12, size=32, shift=0.8), folder)
+    draw_world(World(kinds="aircraft", chips=12, size=32, shift=0.8), folder)
     return folder
 
 

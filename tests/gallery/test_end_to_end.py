@@ -20,7 +20,7 @@ from lookdown.gallery.index.making import gallery_of_pretrained
 from lookdown.gallery.results.writing import write
 from lookdown.lab.synthetic.scenes import write_scene
 from lookdown.lab.synthetic.sensors import NEAR
-from lookdown.lab.synthetic.world import World, make
+from lookdown.lab.synthetic.world import World, draw_world
 
 
 def layer(results: Results, file: Path) -> Any:
@@ -127,7 +127,7 @@ def test_ships_in_sentinel_2_scenes_are_found_where_they_were_marked(tmp_path: P
 
 def test_an_archive_without_a_label_is_taught_by_a_few_marks(tmp_path: Path) -> None:
     """Mark some chips, and search better for others of the same kinds."""
-    make(World(kinds="ships", chips=14, size=48), tmp_path / "world")
+    draw_world(World(kinds="ships", chips=14, size=48), tmp_path / "world")
     manifest = Manifest.read(tmp_path / "world")
     gallery = gallery_of_pretrained(
         tmp_path / "g", "tf_efficientnet_lite0", [tmp_path / "world"], Cutting(), dimension=32

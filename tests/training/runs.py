@@ -8,7 +8,7 @@ from typing import Any
 from tests.templates import template
 
 from lookdown.config import build
-from lookdown.lab.synthetic.world import World, make
+from lookdown.lab.synthetic.world import World, draw_world
 from lookdown.training.recipe import Recipe
 
 __all__ = ["recipe", "world"]
@@ -16,7 +16,7 @@ __all__ = ["recipe", "world"]
 
 def world() -> Path:
     """Return a folder of 16 kinds of ship, 12 small chips each; nobody writes to it."""
-    return template("world", lambda folder: make(World(kinds="ships", chips=12, size=32), folder))
+    return template("world", lambda folder: draw_world(World(kinds="ships", chips=12, size=32), folder))
 
 
 def recipe(**changes: Any) -> Recipe:

@@ -149,18 +149,18 @@ def prepare(
 
 def _make_world(options: dict[str, Any], out: Path, *, overwrite: bool, dry_run: bool, as_json: bool) -> None:
     from lookdown.cli.progress import ProgressBar
-    from lookdown.lab.synthetic.world import World, make, plan
+    from lookdown.lab.synthetic.world import World, draw_world, plan_world
 
     world = World(**options)
     if dry_run:
-        planned, _, notes = plan(world)
+        planned, _, notes = plan_world(world)
         if as_json:
             print_json({"chips": len(planned), "scenes": world.scenes, "notes": notes})
         else:
             typer.echo("\n".join((f"{len(planned):,} chips and {world.scenes} scenes would be drawn", *notes)))
         return
     with ProgressBar("drawing") as progress:
-        done = make(world, out, overwrite=overwrite, progress=progress)
+        done = draw_world(world, out, overwrite=overwrite, progress=progress)
     (_print if as_json else _show)(done, out)
     if world.scenes and not as_json:
         typer.echo(f"{world.scenes} scenes with their boxes in {out / 'scenes'}")

@@ -11,14 +11,14 @@ from tests.training.runs import recipe, world
 
 from lookdown.lab.paper.adaptation_tables import VARIANTS, Study, few_labels, helped, sweep, variants
 from lookdown.lab.paper.domains import Domain, read_domain
-from lookdown.lab.synthetic.world import World, make
+from lookdown.lab.synthetic.world import World, draw_world
 
 
 @pytest.fixture(scope="module")
 def domains(tmp_path_factory: pytest.TempPathFactory) -> list[Domain]:
     folder = tmp_path_factory.mktemp("domains")
     shutil.copytree(world(), folder / "ships")
-    make(World(kinds="aircraft", chips=12, size=32), folder / "aircraft")
+    draw_world(World(kinds="aircraft", chips=12, size=32), folder / "aircraft")
     return [read_domain(folder / name, recipe()) for name in ("ships", "aircraft")]
 
 

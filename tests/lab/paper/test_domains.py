@@ -13,12 +13,12 @@ from tests.training.runs import recipe, world
 from lookdown.chips.protocols import conventional, uda
 from lookdown.errors import InputError
 from lookdown.lab.paper.domains import Protocol, divide, read_domain, validation_roles
-from lookdown.lab.synthetic.world import World, make
+from lookdown.lab.synthetic.world import World, draw_world
 
 
 @pytest.mark.parametrize("protocol", [uda, conventional])
 def test_validation_is_cut_from_what_trains_and_neither_leaks(tmp_path: Path, protocol: Protocol) -> None:
-    make(World(kinds="ships", chips=40, size=32), tmp_path / "ships")
+    draw_world(World(kinds="ships", chips=40, size=32), tmp_path / "ships")
     domain = read_domain(tmp_path / "ships", recipe())
     test, validation = divide(domain, 0, protocol=protocol), validation_roles(domain, 0, protocol)
     assert set(validation.train) < set(test.train)

@@ -16,7 +16,7 @@ from lookdown.lab.paper.domains import divide, read_domain
 from lookdown.lab.paper.setting import EVERY, Setting
 from lookdown.lab.paper.tasks import MAR, SHIPS, UDA_MAR
 from lookdown.lab.paper.trained import train_on
-from lookdown.lab.synthetic.world import World, make
+from lookdown.lab.synthetic.world import World, draw_world
 
 
 def test_data_that_are_not_here_are_named_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,7 @@ def test_pictures_of_any_chips_but_synthetic_ones_stay_among_the_runs(tmp_path: 
 
 
 def test_a_folder_that_is_divided_already_is_refused(tmp_path: Path) -> None:
-    make(World(kinds="ships", chips=10, size=32), tmp_path / "divided")
+    draw_world(World(kinds="ships", chips=10, size=32), tmp_path / "divided")
     with pytest.raises(InputError, match=r"divided is divided already.*--split none"):
         Setting("smoke", tmp_path, str(tmp_path / "divided")).domain(MAR)
 
@@ -120,7 +120,7 @@ def test_chips_of_a_single_place_cannot_be_divided_and_the_error_says_why(tmp_pa
 
 
 def _tiny(folder: Path) -> Path:
-    make(World(kinds="ships", chips=10, size=32), folder / "tiny")
+    draw_world(World(kinds="ships", chips=10, size=32), folder / "tiny")
     file = folder / "tiny" / "manifest.parquet"
     table = pq.read_table(file)
     roles = table.column_names.index("role")

@@ -10,7 +10,7 @@ from PIL import Image
 
 from lookdown.lab.paper import synthetic_world
 from lookdown.lab.synthetic.kinds import ONE_FEATURE
-from lookdown.lab.synthetic.world import World, make
+from lookdown.lab.synthetic.world import World, draw_world
 
 
 @pytest.mark.parametrize(("first", "second", "feature"), ONE_FEATURE)
@@ -24,7 +24,7 @@ def test_the_oracle_has_nothing_to_read_between_two_of_a_kind(monkeypatch: pytes
 
 
 def test_raw_pixels_find_little_but_more_than_chance(tmp_path: Path) -> None:
-    found = synthetic_world.raw_pixels(make(World(chips=20, size=32), tmp_path / "world").manifest)
+    found = synthetic_world.raw_pixels(draw_world(World(chips=20, size=32), tmp_path / "world").manifest)
     assert 1 / 36 < found.mean_average_precision < 0.30
 
 

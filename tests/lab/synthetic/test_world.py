@@ -20,7 +20,7 @@ from rasterio.warp import transform
 from lookdown.chips.manifest import Manifest
 from lookdown.errors import InputError, OutputError
 from lookdown.lab.synthetic.places import CRS
-from lookdown.lab.synthetic.world import World, make, plan
+from lookdown.lab.synthetic.world import World, draw_world, plan_world
 
 SMALL = World(chips=12, size=24, seed=4)
 
@@ -34,14 +34,14 @@ def digest(folder: Path) -> str:
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("worlds") / "small"
-    make(SMALL, folder)
+    draw_world(SMALL, folder)
     return folder
 
 
 def test_another_process_draws_the_same_bits(small: Path, tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from lookdown.lab.synthetic.world import World, make;"
-        "make(World(chips=12, size=24, seed=4), Path(sys.argv[1]))"
+        "import sys; from pathlib import Path; from lookdown.lab.synthetic.world import World, draw_world;"
+        "draw_world(World(chips=12, size=24, seed=4), Path(sys.argv[1]))"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "again")], check=True, timeout=300)
     assert digest(tmp_path / "again") == digest(small)
@@ -62,7 +62,7 @@ def test_every_kind_is_in_every_role_and_no_place_in_two(small: Path) -> None:
 
 def test_polygons_and_footprints_agree(small: Path) -> None:
     """The corners of an object, taken from the pixels to metres and to degrees by another way, are its footprint."""
-    planned = {item.id: item for item in plan(SMALL)[0]}
+    planned = {item.id: item for item in plan_world(SMALL)[0]}
     for row in Manifest.read(small).table.to_pylist():
         item = planned[row["id"]]
         view = item.take(SMALL).view
@@ -83,8 +83,8 @@ def test_polygons_and_footprints_agree(small: Path) -> None:
 
 def test_a_chip_does_not_depend_on_the_others() -> None:
     few, many = World(chips=10, size=24, seed=4), World(chips=14, size=24, seed=4, kinds="ships")
-    by_id = {item.id: item for item in plan(many)[0]}
-    for item in plan(few)[0]:
+    by_id = {item.id: item for item in plan_world(many)[0]}
+    for item in plan_world(few)[0]:
         if item.id in by_id and item.kind:
             np.testing.assert_array_equal(item.take(few).pixels, by_id[item.id].take(many).pixels)
             break
@@ -94,7 +94,7 @@ def test_a_chip_does_not_depend_on_the_others() -> None:
 
 def test_the_shift_changes_the_sensor_of_what_is_searched_only() -> None:
     world = World(chips=12, size=24, shift=0.6, protocol="uda", seed=1)
-    planned, skipped, _ = plan(world)
+    planned, skipped, _ = plan_world(world)
     sensors = {(item.role, item.sensor(world).name) for item in planned}
     assert sensors == {("train", "near"), ("query", "near-far-0.60"), ("gallery", "near-far-0.60")}
     trained = {item.kind for item in planned if item.role == "train"}
@@ -105,15 +105,15 @@ def test_the_shift_changes_the_sensor_of_what_is_searched_only() -> None:
     assert not skipped, "classes of the two sides are found in different places from the start"
     assert len(searched) == 14
     named = World(chips=12, size=24, protocol="uda", train_classes=("ferry", "trawler"), kinds="ships")
-    assert {item.kind for item in plan(named)[0] if item.role == "train"} == {"ferry", "trawler"}
+    assert {item.kind for item in plan_world(named)[0] if item.role == "train"} == {"ferry", "trawler"}
     with pytest.raises(InputError, match="there is no kind 'ferries' in this world"):
-        plan(World(protocol="uda", train_classes=("ferries",)))
+        plan_world(World(protocol="uda", train_classes=("ferries",)))
 
 
 def test_kinds_by_name_are_the_same_chips_as_in_the_whole_world() -> None:
     names = ("trawler", "flying wing")
-    some, _, _ = plan(World(kinds=names, chips=12))
-    every, _, _ = plan(World(chips=12))
+    some, _, _ = plan_world(World(kinds=names, chips=12))
+    every, _, _ = plan_world(World(chips=12))
     known = {item.id: item for item in every}
     assert {item.kind for item in some} == {*names, None}
     for item in some:
@@ -127,7 +127,7 @@ def test_kinds_by_name_are_the_same_chips_as_in_the_whole_world() -> None:
 
 def test_a_world_may_hold_nothing_that_trains() -> None:
     world = World(kinds=("trawler", "flying wing"), chips=20, protocol="uda", train_classes=(), shift=0.5)
-    planned, skipped, _ = plan(world)
+    planned, skipped, _ = plan_world(world)
     assert {item.role for item in planned} == {"query", "gallery"}
     assert not skipped
     assert {item.sensor(world) for item in planned} == {world.searched_with}
@@ -135,12 +135,12 @@ def test_a_world_may_hold_nothing_that_trains() -> None:
 
 def test_a_finished_world_is_left_alone_and_another_is_refused(small: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in small.rglob("*")}
-    again = make(SMALL, small)
+    again = draw_world(SMALL, small)
     assert again.resumed
-    assert again.notes == plan(SMALL)[2]
+    assert again.notes == plan_world(SMALL)[2]
     assert {path: path.stat().st_mtime_ns for path in small.rglob("*")} == before
     with pytest.raises(OutputError, match="other data or other options"):
-        make(World(chips=12, size=24, seed=5), small)
+        draw_world(World(chips=12, size=24, seed=5), small)
 
 
 def test_scenes_are_written_beside_the_chips(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_impossible_worlds_are_refused(options: dict[str, object], message: str)
 
 def test_a_scene_that_was_cut_short_is_drawn_again(tmp_path: Path) -> None:
     world = World(chips=10, size=8, scenes=1, scene_size=512, kinds="ships")
-    make(world, tmp_path / "whole")
+    draw_world(world, tmp_path / "whole")
     for cut in (0, 5, 100, 2000):
         out = tmp_path / f"cut {cut}"
         (out / "scenes").mkdir(parents=True)
@@ -187,11 +187,11 @@ def test_a_scene_that_was_cut_short_is_drawn_again(tmp_path: Path) -> None:
         (out / "prepare.json").write_text(json.dumps(record | {"complete": False}))
         scene = (tmp_path / "whole" / "scenes" / "harbour-00.tif").read_bytes()
         (out / "scenes" / ".harbour-00.part.tif").write_bytes(scene[:cut])
-        make(world, out)
+        draw_world(world, out)
         assert (out / "scenes" / "harbour-00.tif").read_bytes() == scene
 
 
 def test_a_world_that_cannot_be_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no kind 'ferries'"):
-        make(World(protocol="uda", train_classes=("ferries",)), tmp_path / "world")
+        draw_world(World(protocol="uda", train_classes=("ferries",)), tmp_path / "world")
     assert not (tmp_path / "world").exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lookdown.errors import OutputError
 from lookdown.lab.synthetic.kinds import KINDS
-from lookdown.lab.synthetic.world import World, make
+from lookdown.lab.synthetic.world import World, draw_world
 from lookdown.progress import Progress
 
 __all__ = ["TRAINED", "UNSEEN", "Scale", "draw_worlds"]
@@ -61,7 +61,7 @@ def draw_worlds(folder: Path, scale: Scale, progress: Progress) -> None:
     """Draw both worlds into `world` and `abroad` below a folder; what is there is left alone."""
     for name, world in (("world", scale.home), ("abroad", scale.elsewhere)):
         try:
-            make(world, folder / name, progress=progress)
+            draw_world(world, folder / name, progress=progress)
         except OutputError as error:
             raise OutputError(
                 f"{folder} is not of this demo; remove it, or name another folder with -o ({error})"

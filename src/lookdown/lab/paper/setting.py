@@ -21,7 +21,7 @@ from lookdown.errors import InputError, SourceError
 from lookdown.lab.paper.domains import Domain, Roles, divide, read_domain, validation_roles
 from lookdown.lab.paper.tasks import Task
 from lookdown.lab.paper.trained import Case, Trained, fitted_ratio, train_on
-from lookdown.lab.synthetic.world import World, make
+from lookdown.lab.synthetic.world import World, draw_world
 from lookdown.training.recipe import Recipe
 from lookdown.training.recipe_files import RECIPES
 
@@ -181,7 +181,7 @@ class Setting:
         if name == "synthetic":
             world = _SMOKE if self.scale == "smoke" else World()
             folder = self.runs / "data" / f"synthetic-{self.scale}"
-            make(world, folder)
+            draw_world(world, folder)
             return folder
         if name not in _FOLDERS:
             return Path(name)

@@ -25,7 +25,7 @@ from lookdown.lab.synthetic.parts import Part, bounds
 from lookdown.lab.synthetic.picture import Picture, take
 from lookdown.lab.synthetic.places import sample_places
 from lookdown.lab.synthetic.sensors import FAR, NEAR, Sensor
-from lookdown.lab.synthetic.world import World, make
+from lookdown.lab.synthetic.world import World, draw_world
 from lookdown.metrics import Cosine
 
 __all__ = ["raw_pixels", "read_feature"]
@@ -120,7 +120,7 @@ def main() -> None:
         near, far = (read_feature(first, second, sensor=sensor, chips=600) for sensor in (NEAR, FAR))
         print(f"| {first}, {second} | {feature} | {100 * near:.0f} % | {100 * far:.0f} % |", flush=True)
     with TemporaryDirectory() as folder:
-        manifest = make(World(), Path(folder) / "world").manifest
+        manifest = draw_world(World(), Path(folder) / "world").manifest
         print(f"\nraw pixels, cosine: {raw_pixels(manifest)}")
 
 

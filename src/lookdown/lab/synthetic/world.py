@@ -28,7 +28,7 @@ from lookdown.lab.synthetic.scenes import tiles_of, write_scene
 from lookdown.lab.synthetic.sensors import FAR, NEAR, Sensor, between
 from lookdown.progress import Progress, no_progress
 
-__all__ = ["Planned", "World", "make", "plan"]
+__all__ = ["ChipPlan", "World", "draw_world", "plan_world"]
 
 # Streams of random numbers, so that a chip is the same whatever else is made.
 _DEALT, _OBJECT, _EMPTY = 2, 3, 4
@@ -81,7 +81,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class ChipPlan:
     """A chip before it is drawn."""
 
     id: str
@@ -102,7 +102,7 @@ class Planned:
         return NEAR if self.role == "train" else world.searched_with
 
 
-def make(
+def draw_world(
     world: World,
     out: Path,
     *,
@@ -110,7 +110,7 @@ def make(
     progress: Progress = no_progress,
 ) -> Prepared:
     """Draw a world into `out`; a finished one is not drawn again, and an unfinished one comes out the same."""
-    planned, skipped, notes = plan(world)
+    planned, skipped, notes = plan_world(world)
     content = json.dumps([version("lookdown"), _DRAWING, {**asdict(world), "shift": float(world.shift)}])
     output = OutputFolder.open(out, hashlib.sha256(content.encode()).hexdigest(), overwrite=overwrite)
     if output.complete:
@@ -130,7 +130,7 @@ def make(
     return Prepared(Manifest.read(output.path, check_files=False), skipped, notes, resumed=False)
 
 
-def plan(world: World) -> tuple[list[Planned], list[Skipped], list[str]]:
+def plan_world(world: World) -> tuple[list[ChipPlan], list[Skipped], list[str]]:
     """Return the chips of a world with their places and roles, what the split leaves out, and what it has to say."""
     places = sample_places(world.places, world.seed)
     objects = list(_objects(world, places))
@@ -168,7 +168,7 @@ def _kinds(world: World) -> list[Kind]:
     return [kind for kind in KINDS.values() if world.kinds in ("all", kind.family)]
 
 
-def _objects(world: World, places: list[Place]) -> Iterator[Planned]:
+def _objects(world: World, places: list[Place]) -> Iterator[ChipPlan]:
     """Yield the chips of every kind, dealt evenly over the places where the kind is found.
 
     Where classes are held out, their places are others than those of the classes trained on: three in five of each
@@ -188,19 +188,19 @@ def _objects(world: World, places: list[Place]) -> Iterator[Planned]:
             place = able[order[copy % len(able)]]
             at = rng.uniform(-4000, 4000, 2)
             name = f"{kind.name.replace(' ', '-')}-{copy:04d}"
-            yield Planned(name, kind.name, (_OBJECT, index, copy), place, (float(at[0]), float(at[1])), "")
+            yield ChipPlan(name, kind.name, (_OBJECT, index, copy), place, (float(at[0]), float(at[1])), "")
 
 
-def _empty(world: World, places: list[Place], count: int) -> Iterator[Planned]:
+def _empty(world: World, places: list[Place], count: int) -> Iterator[ChipPlan]:
     """Yield chips of the ground alone; they are only searched, so they come from places that are."""
     rng = np.random.default_rng([world.seed, _EMPTY])
     for number in range(count):
         place, at = places[int(rng.integers(len(places)))], rng.uniform(-4000, 4000, 2)
         stream = (_EMPTY, number)
-        yield Planned(f"background-{number:04d}", None, stream, place, (float(at[0]), float(at[1])), "gallery")
+        yield ChipPlan(f"background-{number:04d}", None, stream, place, (float(at[0]), float(at[1])), "gallery")
 
 
-def _draw(world: World, planned: list[Planned], folder: Path, progress: Callable[[int], None]) -> list[dict[str, Any]]:
+def _draw(world: World, planned: list[ChipPlan], folder: Path, progress: Callable[[int], None]) -> list[dict[str, Any]]:
     """Write the chips, and return their rows of the manifest."""
     corners: list[NDArray[np.float64]] = []
     rows: list[dict[str, Any]] = []
