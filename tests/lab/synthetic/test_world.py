@@ -146,7 +146,7 @@ def test_a_finished_world_is_left_alone_and_another_is_refused(small: Path) -> N
 def test_scenes_are_written_beside_the_chips(tmp_path: Path) -> None:
     calls: list[tuple[Any, ...]] = []
     world = World(chips=10, size=16, scenes=2, scene_size=512, kinds="aircraft")
-    done = make(world, tmp_path / "world", progress=lambda *call: calls.append(call))
+    done = draw_world(world, tmp_path / "world", progress=lambda *call: calls.append(call))
     assert calls[-1] == (len(done.manifest) + 2, len(done.manifest) + 2, "images")
     names = sorted(path.name for path in (tmp_path / "world" / "scenes").iterdir())
     assert names == ["apron-00.geojson", "apron-00.tif", "forest-01.geojson", "forest-01.tif"]
