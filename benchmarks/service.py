@@ -22,8 +22,8 @@ import numpy as np
 from PIL import Image
 
 from lookdown import Embedder, Gallery, GaussianLikelihoodRatio
-from lookdown.service import Settings
-from lookdown.service.running import serve
+from lookdown.service import ServiceSettings
+from lookdown.service.server import serve
 from sidebyside import OPTIONS, QUICK, Row, report
 
 SIDE, DIMENSIONS, KINDS = 64, 64, 200
@@ -74,7 +74,7 @@ def make(folder: Path, chips: int, backbone: str) -> None:
 
 def serve_alone(folder: Path, batch: int) -> None:
     """Serve in this process until it is told to end."""
-    settings = Settings(port=0, batch=batch, batch_seconds=0.003 if batch > 1 else 0.0, requests_a_second=0)
+    settings = ServiceSettings(port=0, batch=batch, batch_seconds=0.003 if batch > 1 else 0.0, requests_a_second=0)
     serve(Gallery.open(folder), settings, lambda address: print(address, flush=True))
 
 

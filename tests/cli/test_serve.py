@@ -11,19 +11,19 @@ from typer.testing import CliRunner
 
 from lookdown.cli import app
 from lookdown.errors import GalleryError, InputError
-from lookdown.service import running
-from lookdown.service.settings import Settings
+from lookdown.service import server
+from lookdown.service.service_settings import ServiceSettings
 
 
-def served(monkeypatch: pytest.MonkeyPatch, *typed: object) -> tuple[Settings, str]:
+def served(monkeypatch: pytest.MonkeyPatch, *typed: object) -> tuple[ServiceSettings, str]:
     """Return the settings that a command line leads to, and what it prints."""
-    seen: list[Settings] = []
+    seen: list[ServiceSettings] = []
 
-    def serve(gallery: object, settings: Settings, announce: Any) -> None:
+    def serve(gallery: object, settings: ServiceSettings, announce: Any) -> None:
         seen.append(settings)
         announce("http://127.0.0.1:1")
 
-    monkeypatch.setattr(running, "serve", serve)
+    monkeypatch.setattr(server, "serve", serve)
     found = CliRunner().invoke(app, ["serve", *map(str, typed)], catch_exceptions=False)
     assert found.exit_code == 0
     return seen[0], found.stdout
@@ -44,7 +44,7 @@ def test_everything_can_be_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         monkeypatch, tmp_path / "g", "--host", "0.0.0.0", "--port", 9, "--access", "write", "--allow-host", "a.example",
         "--tile-url", "https://t.example/{z}/{x}/{y}.png", "--upload-megabytes", 2, "--megapixels", 3, "--rate", 0,
     )  # fmt: skip
-    assert settings == Settings(
+    assert settings == ServiceSettings(
         host="0.0.0.0", port=9, token="0123456789abcdef", access="write", hosts=("a.example",),
         tile_url="https://t.example/{z}/{x}/{y}.png", upload_bytes=2 << 20, pixels=3_000_000, requests_a_second=0,
     )  # fmt: skip

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from lookdown import Embedder, Gallery, GaussianLikelihoodRatio
 from lookdown.gallery.index.thumbnails import thumbnail
-from lookdown.service import Settings, create_app
+from lookdown.service import ServiceSettings, create_app
 
 KINDS = ("tanker", "ferry", "a/b <i>'", "tug")
 CHIPS = 96
@@ -73,6 +73,6 @@ def _row(number: int, kind: int, picture: NDArray[np.uint8]) -> dict[str, Any]:
 @contextmanager
 def client_of(gallery: Gallery, **settings: Any) -> Iterator[TestClient]:
     """Yield a client of a service in this process, as a browser on this machine would call it."""
-    app = create_app(gallery, Settings(**{"refresh_seconds": 0.05, **settings}))
+    app = create_app(gallery, ServiceSettings(**{"refresh_seconds": 0.05, **settings}))
     with TestClient(app, base_url="http://127.0.0.1:8000") as client:
         yield client

@@ -18,8 +18,8 @@ import pytest
 import uvicorn
 
 from lookdown import Gallery
-from lookdown.service import Settings, create_app
-from lookdown.service.running import address, listen
+from lookdown.service import ServiceSettings, create_app
+from lookdown.service.server import address, listen
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page
@@ -37,7 +37,7 @@ class PageServer:
         self.begin()
 
     def begin(self) -> None:
-        settings = Settings(**self._settings)
+        settings = ServiceSettings(**self._settings)
         socket = listen(settings)
         self.url = address(settings, socket)
         self._settings["port"] = socket.getsockname()[1]

@@ -12,7 +12,7 @@ from tests.gallery.galleries import vector_gallery
 
 from lookdown import Gallery
 from lookdown.service.answers import chips, named, search_answer, spread, stats, thumbnail_address
-from lookdown.service.settings import Settings
+from lookdown.service.service_settings import ServiceSettings
 
 
 def test_an_answer_is_plain_json_whatever_names_hold(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_an_answer_is_plain_json_whatever_names_hold(tmp_path: Path) -> None:
     assert answer["query"]["thumbnail"] == "data:image/jpeg;base64,anBlZw=="
     assert {hit["footprint"] is None for hit in answer["hits"]} == {True, False}
     assert json.dumps(chips(gallery.snapshot, np.arange(len(rows))), allow_nan=False)
-    told = stats(gallery, Settings())
+    told = stats(gallery, ServiceSettings())
     assert json.dumps(told, allow_nan=False)
     assert (told["can_embed"], told["name"]) == (False, "g")
 
@@ -38,7 +38,7 @@ def test_a_metric_that_another_process_has_dropped_is_still_named(tmp_path: Path
     other = Gallery.open(gallery.path)
     other.use("1-trained")
     other.forget("2-adapted")
-    assert stats(gallery, Settings())["metric"] == {"name": "2-adapted", "about": "", "calibrated": False}
+    assert stats(gallery, ServiceSettings())["metric"] == {"name": "2-adapted", "about": "", "calibrated": False}
 
 
 def test_an_id_is_one_part_of_an_address() -> None:

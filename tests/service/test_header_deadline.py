@@ -11,8 +11,8 @@ from tests.service.processes import process
 
 IMPATIENT = (
     "import sys; from lookdown.gallery import Gallery;"
-    "from lookdown.service import Settings; from lookdown.service.running import serve;"
-    "settings = Settings(port=0, header_seconds=0.5);"
+    "from lookdown.service import ServiceSettings; from lookdown.service.server import serve;"
+    "settings = ServiceSettings(port=0, header_seconds=0.5);"
     "serve(Gallery.open(sys.argv[1]), settings, lambda told: print(told, flush=True))"
 )
 

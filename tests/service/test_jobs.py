@@ -1,4 +1,4 @@
-"""Jobs, one at a time."""
+"""JobQueue, one at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from lookdown.errors import GalleryError
 from lookdown.gallery import Learnt
 from lookdown.progress import Progress, no_progress
-from lookdown.service.jobs import Job, Jobs
+from lookdown.service.jobs import Job, JobQueue
 from lookdown.service.problems import Problem
 
 FOLDER = Path("/srv/archives/north")
@@ -30,7 +30,7 @@ def ended(job: Job) -> Job:
 
 
 def test_jobs_run_one_after_the_other_and_say_what_came_of_them() -> None:
-    jobs = Jobs(FOLDER, waiting=4, kept=10)
+    jobs = JobQueue(FOLDER, waiting=4, kept=10)
     running: list[int] = []
     most: list[int] = []
 
@@ -54,7 +54,7 @@ def test_jobs_run_one_after_the_other_and_say_what_came_of_them() -> None:
 
 
 def test_it_can_be_seen_how_far_a_job_is() -> None:
-    jobs = Jobs(FOLDER, waiting=4, kept=10)
+    jobs = JobQueue(FOLDER, waiting=4, kept=10)
     seen: list[float | None] = []
 
     def work(progress: Progress) -> Learnt:
@@ -79,7 +79,7 @@ def test_it_can_be_seen_how_far_a_job_is() -> None:
 
 
 def test_what_fails_says_why_and_the_next_one_runs(caplog: pytest.LogCaptureFixture) -> None:
-    jobs = Jobs(FOLDER, waiting=4, kept=10)
+    jobs = JobQueue(FOLDER, waiting=4, kept=10)
 
     def refuse(progress: Progress) -> Learnt:
         raise GalleryError("/srv/archives/north holds no chips yet; add some")
@@ -99,7 +99,7 @@ def test_what_fails_says_why_and_the_next_one_runs(caplog: pytest.LogCaptureFixt
 
 
 def test_waiting_and_kept_jobs_are_bounded() -> None:
-    jobs = Jobs(FOLDER, waiting=2, kept=5)
+    jobs = JobQueue(FOLDER, waiting=2, kept=5)
     gate = threading.Event()
 
     def stuck(progress: Progress) -> Learnt:
@@ -121,7 +121,7 @@ def test_waiting_and_kept_jobs_are_bounded() -> None:
 
 
 def test_the_end_drops_what_waits_and_does_not_wait_for_ever() -> None:
-    jobs = Jobs(FOLDER, waiting=2, kept=5)
+    jobs = JobQueue(FOLDER, waiting=2, kept=5)
     gate, entered = threading.Event(), threading.Event()
 
     def stuck(progress: Progress) -> Learnt:

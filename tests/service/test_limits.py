@@ -12,9 +12,9 @@ from starlette.types import Message, Receive, Scope, Send
 from tests.service.galleries import client_of, encoded, pixels
 
 from lookdown import Gallery
-from lookdown.service.limits import Limits, RateLimit
+from lookdown.service.limits import LimitsMiddleware, RateLimit
 from lookdown.service.problems import Problem
-from lookdown.service.settings import Settings
+from lookdown.service.service_settings import ServiceSettings
 
 
 def test_a_bucket_runs_empty_and_fills_again() -> None:
@@ -64,7 +64,7 @@ def test_a_body_is_refused_by_its_announced_size_and_while_it_arrives(made: Path
         assert client.post("/v1/search", files={"image": encoded(pixels(0, 0))}).status_code == 200
 
 
-def run(app: Limits, messages: list[Message | None], **headers: str) -> None:
+def run(app: LimitsMiddleware, messages: list[Message | None], **headers: str) -> None:
     """Ask with a body that comes in these messages; after None it does not come on."""
     scope: Scope = {
         "type": "http", "path": "/x", "method": "POST", "client": ("1.2.3.4", 5),
@@ -91,7 +91,7 @@ async def reading(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def test_bytes_are_counted_as_they_come_and_one_that_stalls_is_let_go() -> None:
-    app = Limits(reading, Settings(json_bytes=10, body_seconds=0.05))
+    app = LimitsMiddleware(reading, ServiceSettings(json_bytes=10, body_seconds=0.05))
     part: Message = {"type": "http.request", "body": b"12345", "more_body": True}
     last: Message = {"type": "http.request", "body": b"", "more_body": False}
     run(app, [part, part, last])
@@ -109,7 +109,7 @@ def test_requests_at_work_are_bounded() -> None:
     async def nested(scope: Scope, receive: Receive, send: Send) -> None:
         await app(scope, receive, send)
 
-    app = Limits(nested, Settings(in_flight=3))
+    app = LimitsMiddleware(nested, ServiceSettings(in_flight=3))
     with pytest.raises(Problem) as refused:
         run(app, [])
     assert (refused.value.status_code, refused.value.headers) == (429, {"Retry-After": "1"})
@@ -124,7 +124,7 @@ def test_bytes_at_work_are_bounded_and_given_back() -> None:
         await receive()
         await app(scope, receive, send)
 
-    app = Limits(twice, Settings(bytes_at_work=14))
+    app = LimitsMiddleware(twice, ServiceSettings(bytes_at_work=14))
     with pytest.raises(Problem) as refused:
         run(app, [part, last])  # the second counts once for each of the two requests
     assert (refused.value.status_code, refused.value.headers) == (429, {"Retry-After": "1"})

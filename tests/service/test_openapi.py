@@ -22,7 +22,7 @@ from starlette.testclient import TestClient
 from tests.service.galleries import make_gallery
 
 from lookdown import Gallery
-from lookdown.service import Settings, create_app
+from lookdown.service import ServiceSettings, create_app
 
 OPERATIONS = 19
 
@@ -55,7 +55,7 @@ def _references(told: Any) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     gallery = make_gallery(tmp_path_factory.mktemp("described") / "bars")
-    app = create_app(gallery, Settings(access="write", hosts=("testserver",), requests_a_second=0))
+    app = create_app(gallery, ServiceSettings(access="write", hosts=("testserver",), requests_a_second=0))
     with TestClient(app):  # its threads run meanwhile
         yield schemathesis.openapi.from_asgi("/openapi.json", app)
 

@@ -14,12 +14,12 @@ from lookdown.errors import GalleryError, InputError
 from lookdown.service.problems import Problem
 from lookdown.service.queries import Sent, answer, search
 from lookdown.service.schemas import SearchRequest
-from lookdown.service.served import Served
-from lookdown.service.settings import Settings
+from lookdown.service.served_gallery import ServedGallery
+from lookdown.service.service_settings import ServiceSettings
 
 
 def found(gallery: Gallery, given: Sent) -> object:
-    served = Served(gallery, Settings())
+    served = ServedGallery(gallery, ServiceSettings())
 
     async def main() -> object:
         async with served.running():
@@ -45,7 +45,9 @@ def test_a_file_is_never_opened_even_if_its_name_was_a_chip_a_moment_ago(
 ) -> None:
     secret = tmp_path / "secret.png"
     secret.write_bytes(encoded(pixels(0, 0)))
-    monkeypatch.setattr(Served, "check_chips", lambda self, names: None)  # as if it had gone right after the check
+    monkeypatch.setattr(
+        ServedGallery, "check_chips", lambda self, names: None
+    )  # as if it had gone right after the check
     for asked in (
         SearchRequest(chip=str(secret)),
         SearchRequest(embedding=[1.0] * 8, positive=[str(secret)]),

@@ -41,10 +41,10 @@ def serve(
     """Serve a gallery: a page to look, mark and search again, and HTTP."""
     from lookdown.gallery import Gallery
     from lookdown.gallery.search.engines import chosen_engine
-    from lookdown.service.running import serve as run
-    from lookdown.service.settings import Settings
+    from lookdown.service.server import serve as run
+    from lookdown.service.service_settings import ServiceSettings
 
-    settings = Settings(
+    settings = ServiceSettings(
         host=host,
         port=port,
         token=token,

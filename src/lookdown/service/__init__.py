@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from lookdown.service.app import create_app
-from lookdown.service.settings import Settings
+from lookdown.service.service_settings import ServiceSettings
 
-__all__ = ["Settings", "create_app"]
+__all__ = ["ServiceSettings", "create_app"]

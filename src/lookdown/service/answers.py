@@ -19,7 +19,7 @@ from lookdown.gallery.results.footprints import place
 from lookdown.gallery.results.plain_values import estimate_record, finite, flat_rows, search_record, text
 from lookdown.gallery.store.columns import Rows
 from lookdown.gallery.store.records import Snapshot
-from lookdown.service.settings import Settings
+from lookdown.service.service_settings import ServiceSettings
 
 __all__ = ["chips", "metrics", "named", "search_answer", "spread", "stats", "thumbnail_address"]
 
@@ -72,7 +72,7 @@ def metrics(gallery: Gallery) -> dict[str, Any]:
     return {"current": gallery.metric, "metrics": known}
 
 
-def stats(gallery: Gallery, settings: Settings) -> dict[str, Any]:
+def stats(gallery: Gallery, settings: ServiceSettings) -> dict[str, Any]:
     """Return what a gallery holds, and what may be done with it here."""
     snapshot, current = gallery.snapshot, gallery.metric
     columns = snapshot.columns

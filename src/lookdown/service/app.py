@@ -11,13 +11,13 @@ from fastapi import FastAPI
 
 from lookdown.gallery import Gallery
 from lookdown.service import problems
-from lookdown.service.guard import Guard
-from lookdown.service.instruments import Measured
-from lookdown.service.limits import Limits
+from lookdown.service.limits import LimitsMiddleware
 from lookdown.service.openapi import describe
+from lookdown.service.prometheus import PrometheusMiddleware
 from lookdown.service.routes import chips, learning, overview, page, search
-from lookdown.service.served import Served
-from lookdown.service.settings import Settings
+from lookdown.service.security import SecurityMiddleware
+from lookdown.service.served_gallery import ServedGallery
+from lookdown.service.service_settings import ServiceSettings
 
 __all__ = ["create_app"]
 
@@ -27,10 +27,10 @@ _ABOUT = (
 )
 
 
-def create_app(gallery: Gallery, settings: Settings | None = None) -> FastAPI:
+def create_app(gallery: Gallery, settings: ServiceSettings | None = None) -> FastAPI:
     """Return a service for a gallery; its threads start and end with the application."""
-    settings = settings or Settings()
-    served = Served(gallery, settings)
+    settings = settings or ServiceSettings()
+    served = ServedGallery(gallery, settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -51,7 +51,7 @@ def create_app(gallery: Gallery, settings: Settings | None = None) -> FastAPI:
     problems.install(app, gallery.path)
     for part in (search, chips, learning, overview, page):
         app.include_router(part.router)
-    app.add_middleware(Limits, settings=settings)  # each goes around those before it
-    app.add_middleware(Guard, settings=settings)
-    app.add_middleware(Measured, instruments=served.instruments)
+    app.add_middleware(LimitsMiddleware, settings=settings)  # each goes around those before it
+    app.add_middleware(SecurityMiddleware, settings=settings)
+    app.add_middleware(PrometheusMiddleware, instruments=served.instruments)
     return app

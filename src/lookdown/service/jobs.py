@@ -19,7 +19,7 @@ from lookdown.progress import Progress
 from lookdown.service.limits import too_busy
 from lookdown.service.problems import Problem, body_of, of_error, without_paths
 
-__all__ = ["Job", "Jobs", "Kind", "Status", "Work"]
+__all__ = ["Job", "JobQueue", "Kind", "Status", "Work"]
 
 Kind = Literal["adapt", "teach", "calibrate"]
 Status = Literal["waiting", "running", "done", "failed"]
@@ -47,8 +47,8 @@ class Job:
     error: dict[str, Any] | None = None
 
 
-class Jobs:
-    """Jobs on one gallery, which has one writer at a time anyway."""
+class JobQueue:
+    """JobQueue on one gallery, which has one writer at a time anyway."""
 
     def __init__(self, folder: Path, *, waiting: int, kept: int) -> None:
         self._folder, self._waiting, self._kept = folder, waiting, max(kept, waiting + 1)

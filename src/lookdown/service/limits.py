@@ -11,9 +11,9 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lookdown.service.problems import Problem
-from lookdown.service.settings import Settings
+from lookdown.service.service_settings import ServiceSettings
 
-__all__ = ["Limits", "RateLimit", "too_busy"]
+__all__ = ["LimitsMiddleware", "RateLimit", "too_busy"]
 
 _CLIENTS = 4_096  # that are remembered
 _ENVELOPE = 64 << 10  # bytes of a form beside its image
@@ -40,10 +40,10 @@ class RateLimit:
         return wait
 
 
-class Limits:
+class LimitsMiddleware:
     """ASGI middleware; a request beyond a limit is refused with a problem that says when to come again."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
         self.app, self.settings = app, settings
         self._at_work = 0
         self._bytes_at_work = 0

@@ -9,14 +9,14 @@ from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
 from lookdown.service.schemas import ProblemDetails, SearchRequest
-from lookdown.service.settings import Settings
+from lookdown.service.service_settings import ServiceSettings
 
 __all__ = ["describe"]
 
 _PLACE = "#/components/schemas/{model}"
 
 
-def describe(app: FastAPI, settings: Settings) -> dict[str, Any]:
+def describe(app: FastAPI, settings: ServiceSettings) -> dict[str, Any]:
     """Return the description, as /openapi.json shows it."""
     if app.openapi_schema is None:
         told = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)

@@ -18,7 +18,7 @@ from lookdown.service.answers import named, search_answer
 from lookdown.service.pictures import stored
 from lookdown.service.problems import Problem, sentence_of
 from lookdown.service.schemas import SearchRequest
-from lookdown.service.served import Served
+from lookdown.service.served_gallery import ServedGallery
 
 __all__ = ["Found", "Sent", "answer", "search", "sent"]
 
@@ -58,7 +58,7 @@ async def sent(request: Request, limit: int) -> Sent:
         return Sent(_asked(told or "{}"), await image.read())
 
 
-async def search(served: Served, given: Sent, most: int) -> Found:
+async def search(served: ServedGallery, given: Sent, most: int) -> Found:
     """Embed what has to be, and search."""
     asked = given.asked
     if [asked.chip is not None, asked.embedding is not None, given.image is not None].count(True) != 1:
@@ -81,7 +81,12 @@ def answer(found: Found) -> Any:
 
 
 def _search(
-    served: Served, asked: SearchRequest, where: Where | None, views: Views | None, picture: bytes | None, most: int
+    served: ServedGallery,
+    asked: SearchRequest,
+    where: Where | None,
+    views: Views | None,
+    picture: bytes | None,
+    most: int,
 ) -> Found:
     gallery = served.gallery
     snapshot = gallery.snapshot

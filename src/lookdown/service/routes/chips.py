@@ -19,7 +19,7 @@ from lookdown.service.pictures import redrawn
 from lookdown.service.problems import Problem, sentence_of, unknown
 from lookdown.service.routes import PROBLEMS, Responses, form_with_image
 from lookdown.service.schemas import Added, Chip, Chips, Label
-from lookdown.service.served import ServedGallery, needs
+from lookdown.service.served_gallery import GalleryDependency, needs
 
 __all__ = ["router"]
 
@@ -62,7 +62,7 @@ _ID = {"parameters": [{"name": "id", "in": "path", "required": True, "schema": {
 
 @router.get("", response_model=Chips, responses=PROBLEMS)
 async def listed(
-    served: ServedGallery,
+    served: GalleryDependency,
     limit: Annotated[int, Query(ge=1, le=500)] = 48,
     offset: Annotated[int, Query(ge=0, le=1 << 31)] = 0,
 ) -> Response:
@@ -82,7 +82,7 @@ async def listed(
     responses=_PICTURE,
     openapi_extra=_ID,
 )
-async def thumbnail(served: ServedGallery, name: Named, request: Request) -> Response:
+async def thumbnail(served: GalleryDependency, name: Named, request: Request) -> Response:
     """Return the picture of a chip."""
 
     def work() -> Response:
@@ -102,7 +102,7 @@ async def thumbnail(served: ServedGallery, name: Named, request: Request) -> Res
 
 
 @router.get("/{id}", response_model=Chip, responses=PROBLEMS, openapi_extra=_ID)
-async def one(served: ServedGallery, name: Named) -> Response:
+async def one(served: GalleryDependency, name: Named) -> Response:
     """Return what is known of a chip."""
 
     def work() -> Response:
@@ -120,7 +120,7 @@ async def one(served: ServedGallery, name: Named) -> Response:
     responses=_ADDED,
     openapi_extra={"requestBody": _FORM},
 )
-async def add(request: Request, served: ServedGallery) -> Response:
+async def add(request: Request, served: GalleryDependency) -> Response:
     """Add an image as a chip; it goes by a digest of its bytes."""
     content, told = await _form(request, served.settings.json_bytes)
     upload = await served.read_image(content, turned=False)
@@ -145,7 +145,7 @@ async def add(request: Request, served: ServedGallery) -> Response:
     responses=PROBLEMS,
     openapi_extra=_ID,
 )
-async def remove(served: ServedGallery, name: Named) -> Response:
+async def remove(served: GalleryDependency, name: Named) -> Response:
     """Take a chip out of the gallery; the file that it came from stays."""
 
     def work() -> Response:

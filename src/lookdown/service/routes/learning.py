@@ -24,7 +24,7 @@ from lookdown.service.schemas import (
     NothingRequest,
     UseRequest,
 )
-from lookdown.service.served import ServedGallery, needs
+from lookdown.service.served_gallery import GalleryDependency, needs
 
 __all__ = ["router"]
 
@@ -35,7 +35,7 @@ Nothing = Annotated[NothingRequest | None, Body()]
 
 
 @router.put("/labels", response_model=Labelled, dependencies=_LEARN, responses=PROBLEMS)
-async def label(told: LabelsRequest, served: ServedGallery) -> Response:
+async def label(told: LabelsRequest, served: GalleryDependency) -> Response:
     """Say what chips show; the answer holds what was known before, which undoes it."""
     names = [*told.labels, *told.background]
 
@@ -53,13 +53,13 @@ async def label(told: LabelsRequest, served: ServedGallery) -> Response:
 
 
 @router.get("/metrics", response_model=Metrics, responses=PROBLEMS)
-async def known(served: ServedGallery) -> Response:
+async def known(served: GalleryDependency) -> Response:
     """Return the metrics of the gallery, and which is in use."""
     return await served.reading.run(lambda: JSONResponse(metrics(served.gallery)))
 
 
 @router.put("/metrics/current", response_model=Metrics, dependencies=_LEARN, responses=PROBLEMS)
-async def use(told: UseRequest, served: ServedGallery) -> Response:
+async def use(told: UseRequest, served: GalleryDependency) -> Response:
     """Search by another metric from now on."""
 
     def work() -> Response:
@@ -71,7 +71,7 @@ async def use(told: UseRequest, served: ServedGallery) -> Response:
 
 
 @router.delete("/metrics/{name}", status_code=204, response_class=Response, dependencies=_LEARN, responses=PROBLEMS)
-async def forget(name: Annotated[str, Path(max_length=100)], served: ServedGallery) -> Response:
+async def forget(name: Annotated[str, Path(max_length=100)], served: GalleryDependency) -> Response:
     """Drop a metric; not the one in use, and not the first."""
 
     def work() -> None:
@@ -83,7 +83,7 @@ async def forget(name: Annotated[str, Path(max_length=100)], served: ServedGalle
 
 
 @router.post("/adapt", status_code=202, response_model=JobStarted, dependencies=_LEARN, responses=PROBLEMS)
-async def adapt(served: ServedGallery, told: Annotated[AdaptRequest | None, Body()] = None) -> Response:
+async def adapt(served: GalleryDependency, told: Annotated[AdaptRequest | None, Body()] = None) -> Response:
     """Estimate a metric anew on what the gallery holds."""
     how = told or AdaptRequest()
     options: dict[str, Any] = {"clusters": how.clusters or "auto", "method": how.method, "labels": how.labels}
@@ -95,20 +95,20 @@ async def adapt(served: ServedGallery, told: Annotated[AdaptRequest | None, Body
 
 
 @router.post("/teach", status_code=202, response_model=JobStarted, dependencies=_LEARN, responses=PROBLEMS)
-async def teach(served: ServedGallery, told: Nothing = None) -> Response:
+async def teach(served: GalleryDependency, told: Nothing = None) -> Response:
     """Estimate a metric with the labels that were given so far."""
     return _started(served.start("teach", lambda progress: served.gallery.teach([], [], use=False, progress=progress)))
 
 
 @router.post("/calibrate", status_code=202, response_model=JobStarted, dependencies=_LEARN, responses=PROBLEMS)
-async def calibrate(served: ServedGallery, told: Nothing = None) -> Response:
+async def calibrate(served: GalleryDependency, told: Nothing = None) -> Response:
     """Measure what scores of the metric in use are worth, on labelled chips."""
     metric = served.gallery.metric  # the one that was seen when this was asked for, whatever is in use by then
     return _started(served.start("calibrate", lambda _: served.gallery.calibrate(metric=metric, use=False)))
 
 
 @router.get("/jobs/{id}", response_model=Job, responses=PROBLEMS)
-async def job(id: Annotated[str, Path(max_length=100)], served: ServedGallery) -> Response:
+async def job(id: Annotated[str, Path(max_length=100)], served: GalleryDependency) -> Response:
     """Return how far a job is, and what came of it."""
     found = served.jobs.get(id)
     if found is None:

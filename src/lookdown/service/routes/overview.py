@@ -13,7 +13,7 @@ from lookdown.service.embedding_map import points, sample
 from lookdown.service.problems import unknown
 from lookdown.service.routes import PROBLEMS, Responses
 from lookdown.service.schemas import EmbeddingMap, Health, Id, Stats
-from lookdown.service.served import ServedGallery
+from lookdown.service.served_gallery import GalleryDependency
 
 __all__ = ["router"]
 
@@ -30,20 +30,20 @@ async def health() -> Response:
 
 
 @router.get("/metrics", response_class=Response, responses=_COUNTED)
-async def counted(served: ServedGallery) -> Response:
+async def counted(served: GalleryDependency) -> Response:
     """Return what the service has counted, for Prometheus."""
     return Response(served.instruments.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 @router.get("/v1/stats", response_model=Stats, responses=PROBLEMS)
-async def overview(served: ServedGallery) -> Response:
+async def overview(served: GalleryDependency) -> Response:
     """Return what the gallery holds, and what may be done with it here."""
     return await served.reading.run(lambda: JSONResponse(stats(served.gallery, served.settings)))
 
 
 @router.get("/v1/embedding-map", response_model=EmbeddingMap, responses=PROBLEMS)
 async def embedding_map(
-    served: ServedGallery,
+    served: GalleryDependency,
     limit: Annotated[int, Query(ge=0, le=5_000)] = 3_000,
     ids: Annotated[list[Id] | None, Query(max_length=1_000, description="these chips instead of a sample")] = None,
 ) -> Response:

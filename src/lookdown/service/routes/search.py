@@ -13,7 +13,7 @@ from lookdown.gallery.results.geojson import to_geojson
 from lookdown.service.queries import answer, search, sent
 from lookdown.service.routes import PROBLEMS, Responses, form_with_image
 from lookdown.service.schemas import SearchAnswer, Thresholds
-from lookdown.service.served import ServedGallery
+from lookdown.service.served_gallery import GalleryDependency
 
 __all__ = ["router"]
 
@@ -40,7 +40,7 @@ _ANSWERS: Responses = {
 
 
 @router.post("/search", response_model=SearchAnswer, responses=_ANSWERS, openapi_extra={"requestBody": _BODY})
-async def find(request: Request, served: ServedGallery) -> Response:
+async def find(request: Request, served: GalleryDependency) -> Response:
     """Find chips of the same kind as a chip, an embedding or an image: the k best, or all that a rate accepts."""
     wanted = _form(request.headers.get("accept", ""))
     given = await sent(request, served.settings.json_bytes)
@@ -57,7 +57,7 @@ async def find(request: Request, served: ServedGallery) -> Response:
 
 @router.get("/thresholds", response_model=Thresholds, responses=PROBLEMS)
 async def thresholds(
-    served: ServedGallery,
+    served: GalleryDependency,
     metric: Annotated[str | None, Query(max_length=100, description="the one in use, if none is named")] = None,
 ) -> Response:
     """Return the score that goes with each false-alarm rate, and the distributions of scores."""

@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 from lookdown.service.limits import too_busy
 from lookdown.service.problems import Problem
 
-__all__ = ["Workers", "in_time"]
+__all__ = ["ThreadPool", "in_time"]
 
 T = TypeVar("T")
 
 
-class Workers:
+class ThreadPool:
     """A pool of threads; a piece of work beyond those that may wait is refused.
 
     They are daemons, which those of the standard library are not: an image that is decoded for ever would keep the

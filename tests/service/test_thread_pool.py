@@ -9,11 +9,11 @@ import time
 import pytest
 
 from lookdown.service.problems import Problem
-from lookdown.service.workers import Workers
+from lookdown.service.thread_pool import ThreadPool
 
 
 def test_work_is_done_elsewhere_and_errors_come_back() -> None:
-    workers = Workers("tests", threads=1, waiting=1, seconds=5)
+    workers = ThreadPool("tests", threads=1, waiting=1, seconds=5)
 
     def fail() -> None:
         raise KeyError("x")
@@ -28,7 +28,7 @@ def test_work_is_done_elsewhere_and_errors_come_back() -> None:
 
 
 def test_the_end_drops_what_waits_and_does_not_wait_for_ever() -> None:
-    workers = Workers("tests", threads=1, waiting=3, seconds=5)
+    workers = ThreadPool("tests", threads=1, waiting=3, seconds=5)
     gate, entered = threading.Event(), threading.Event()
 
     def stuck() -> None:
@@ -49,7 +49,7 @@ def test_the_end_drops_what_waits_and_does_not_wait_for_ever() -> None:
 
 
 def test_too_much_is_refused_and_what_takes_too_long_is_not_waited_for() -> None:
-    workers = Workers("tests", threads=1, waiting=1, seconds=0.1)
+    workers = ThreadPool("tests", threads=1, waiting=1, seconds=0.1)
     gate = threading.Event()
 
     async def main() -> None:

@@ -17,19 +17,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lookdown.service.limits import RateLimit, too_busy
 from lookdown.service.problems import Problem, response_of
-from lookdown.service.settings import Settings, is_loopback
+from lookdown.service.service_settings import ServiceSettings, is_loopback
 
-__all__ = ["Guard", "security_headers"]
+__all__ = ["SecurityMiddleware", "security_headers"]
 
 _LOG = logging.getLogger("lookdown.service")
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _OURS = ("localhost", "127.0.0.1", "::1")
 
 
-class Guard:
+class SecurityMiddleware:
     """ASGI middleware around everything else."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
         self.app = app
         self._token = None if settings.token is None else settings.token.encode()
         self._names = {*_OURS, settings.host.lower(), *map(str.lower, settings.hosts)}
@@ -109,7 +109,7 @@ class Guard:
 _OWN_FAULT = Problem(500, "fault", "something went wrong in the service; its log says more, and trying again may help")
 
 
-def security_headers(settings: Settings) -> dict[str, str]:
+def security_headers(settings: ServiceSettings) -> dict[str, str]:
     """Return what every answer carries: nothing is loaded from elsewhere, framed, guessed at, or told to others."""
     pictures = " ".join(filter(None, ("'self'", "data:", "blob:", settings.tile_origin)))
     policy = (

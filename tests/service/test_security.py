@@ -11,8 +11,8 @@ from starlette.types import Receive, Scope, Send
 from tests.service.galleries import client_of
 
 from lookdown import Gallery
-from lookdown.service.guard import Guard, _shown, security_headers
-from lookdown.service.settings import Settings
+from lookdown.service.security import SecurityMiddleware, _shown, security_headers
+from lookdown.service.service_settings import ServiceSettings
 
 TOKEN = "0123456789abcdef"
 
@@ -137,7 +137,9 @@ def test_every_answer_carries_the_headers(reader: TestClient) -> None:
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
         assert "cache-control" in headers
-    tiles = security_headers(Settings(tile_url="https://tiles.example/{z}/{x}/{y}.png"))["Content-Security-Policy"]
+    tiles = security_headers(ServiceSettings(tile_url="https://tiles.example/{z}/{x}/{y}.png"))[
+        "Content-Security-Policy"
+    ]
     assert "img-src 'self' data: blob: https://tiles.example;" in tiles
 
 
@@ -145,7 +147,7 @@ def test_a_fault_of_ours_is_told_without_a_trace(caplog: pytest.LogCaptureFixtur
     async def broken(scope: Scope, receive: Receive, send: Send) -> None:
         raise RuntimeError("secret /etc/passwd")
 
-    client = TestClient(Guard(broken, Settings()), base_url="http://127.0.0.1")
+    client = TestClient(SecurityMiddleware(broken, ServiceSettings()), base_url="http://127.0.0.1")
     with caplog.at_level(logging.ERROR):
         answer = client.get("/v1/x")
     assert (answer.status_code, answer.json()["type"]) == (500, "urn:lookdown:fault")
@@ -159,6 +161,6 @@ def test_a_fault_in_the_middle_of_an_answer_ends_it(caplog: pytest.LogCaptureFix
         await send({"type": "http.response.start", "status": 200, "headers": []})
         raise RuntimeError("late")
 
-    client = TestClient(Guard(half, Settings()), base_url="http://127.0.0.1")
+    client = TestClient(SecurityMiddleware(half, ServiceSettings()), base_url="http://127.0.0.1")
     with pytest.raises(RuntimeError, match="late"):
         client.get("/")

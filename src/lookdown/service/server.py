@@ -16,12 +16,12 @@ from lookdown.errors import InputError
 from lookdown.gallery import Gallery
 from lookdown.service.app import create_app
 from lookdown.service.header_deadline import with_header_deadline
-from lookdown.service.settings import Settings
+from lookdown.service.service_settings import ServiceSettings
 
 __all__ = ["address", "listen", "serve"]
 
 
-def serve(gallery: Gallery, settings: Settings, announce: Callable[[str], None]) -> None:
+def serve(gallery: Gallery, settings: ServiceSettings, announce: Callable[[str], None]) -> None:
     """Serve until a signal comes, which lets running requests end; `announce` is told the address once it answers."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("lookdown.service").setLevel(logging.INFO)  # who has changed what
@@ -34,7 +34,7 @@ def serve(gallery: Gallery, settings: Settings, announce: Callable[[str], None])
         raise SystemExit(1)  # what went wrong was logged
 
 
-def listen(settings: Settings) -> socket.socket:
+def listen(settings: ServiceSettings) -> socket.socket:
     """Return a socket at the address, or say who may be in the way."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
@@ -46,7 +46,7 @@ def listen(settings: Settings) -> socket.socket:
         ) from error
 
 
-def address(settings: Settings, listening: socket.socket) -> str:
+def address(settings: ServiceSettings, listening: socket.socket) -> str:
     """Return where the page is."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     return f"http://{host}:{listening.getsockname()[1]}"
@@ -65,7 +65,7 @@ class _Server(uvicorn.Server):
             self._ready()
 
 
-def _config(gallery: Gallery, settings: Settings) -> uvicorn.Config:
+def _config(gallery: Gallery, settings: ServiceSettings) -> uvicorn.Config:
     return uvicorn.Config(
         create_app(gallery, settings),
         lifespan="on",

@@ -20,15 +20,15 @@ from typer.testing import CliRunner
 from lookdown import Gallery
 from lookdown.cli import app
 from lookdown.errors import InputError, LookdownError
-from lookdown.service.running import _config, address, listen
-from lookdown.service.settings import Settings
+from lookdown.service.server import _config, address, listen
+from lookdown.service.service_settings import ServiceSettings
 
 SLOW = (
     "import sys, time; from pathlib import Path; from lookdown.gallery import Gallery;"
-    "from lookdown.service import Settings; from lookdown.service.running import serve;"
+    "from lookdown.service import ServiceSettings; from lookdown.service.server import serve;"
     "gallery = Gallery.open(sys.argv[1]); real = gallery.search;"
     "gallery.search = lambda *a, **k: (Path(sys.argv[2]).touch(), time.sleep(1), real(*a, **k))[-1];"
-    "serve(gallery, Settings(port=0), lambda told: print(told, flush=True))"
+    "serve(gallery, ServiceSettings(port=0), lambda told: print(told, flush=True))"
 )
 
 
@@ -99,9 +99,9 @@ def test_a_running_request_is_finished_before_the_end(made: Path, tmp_path: Path
 
 STUCK = (
     "import sys, time; from pathlib import Path; from lookdown.gallery import Gallery;"
-    "from lookdown.service import Settings, served; from lookdown.service.running import serve;"
+    "from lookdown.service import ServiceSettings, served_gallery as served; from lookdown.service.server import serve;"
     "served.read_upload = lambda *a, **k: (Path(sys.argv[2]).touch(), time.sleep(300));"
-    "settings = Settings(port=0, shutdown_seconds=1, header_seconds=0.5);"
+    "settings = ServiceSettings(port=0, shutdown_seconds=1, header_seconds=0.5);"
     "serve(Gallery.open(sys.argv[1]), settings, lambda told: print(told, flush=True))"
 )
 
@@ -137,21 +137,21 @@ def test_a_damaged_network_is_one_sentence(gallery: Gallery) -> None:
 def test_connections_leave_room_for_files(gallery: Gallery, monkeypatch: pytest.MonkeyPatch) -> None:
     for soft, most in ((100, 50), (resource.RLIM_INFINITY, 1_024)):
         monkeypatch.setattr(resource, "getrlimit", lambda which, soft=soft: (soft, soft))
-        assert _config(gallery, Settings()).limit_concurrency == most
+        assert _config(gallery, ServiceSettings()).limit_concurrency == most
 
 
 def test_a_taken_port_is_one_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(InputError, match=f"127.0.0.1 port {port} cannot be listened at: .*; choose another"):
-            listen(Settings(port=port))
+            listen(ServiceSettings(port=port))
 
 
 def test_the_address_can_be_clicked() -> None:
-    with listen(Settings(port=0)) as listening:
-        assert re.fullmatch(r"http://127\.0\.0\.1:\d+", address(Settings(port=0), listening))
+    with listen(ServiceSettings(port=0)) as listening:
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+", address(ServiceSettings(port=0), listening))
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        assert address(Settings(host="::1"), listening).startswith("http://[::1]:")
+        assert address(ServiceSettings(host="::1"), listening).startswith("http://[::1]:")
 
 
 def _raw(port: int, content: bytes) -> bytes:

@@ -17,8 +17,8 @@ from lookdown.errors import GalleryError
 from lookdown.gallery import Learnt
 from lookdown.progress import Progress
 from lookdown.service.problems import Problem
-from lookdown.service.served import Served
-from lookdown.service.settings import Settings
+from lookdown.service.served_gallery import ServedGallery
+from lookdown.service.service_settings import ServiceSettings
 
 
 def test_what_others_change_is_seen_soon(writer: TestClient, gallery: Gallery) -> None:
@@ -50,7 +50,7 @@ def test_a_look_that_fails_is_not_the_last(gallery: Gallery, monkeypatch: pytest
 
 
 def test_names_are_checked_against_what_is_there(made: Path) -> None:
-    served = Served(Gallery.open(made), Settings())
+    served = ServedGallery(Gallery.open(made), ServiceSettings())
     served.check_chips([])
     with pytest.raises(Problem, match="no chip '/etc/passwd'"):
         served.check_chips([served.gallery.snapshot.ids[0].as_py(), "/etc/passwd"])
@@ -60,7 +60,7 @@ def test_names_are_checked_against_what_is_there(made: Path) -> None:
 
 
 def test_thresholds_and_the_plane_are_worked_out_once(gallery: Gallery) -> None:
-    served = Served(gallery, Settings())
+    served = ServedGallery(gallery, ServiceSettings())
     assert served.thresholds("1-trained") is served.thresholds("1-trained")
     first = served.plane()
     assert served.plane() is first
@@ -81,7 +81,7 @@ def test_thresholds_that_are_dropped_meanwhile_are_still_told(
         def __setitem__(self, key: Any, value: Any) -> None:
             pass
 
-    served = Served(gallery, Settings())
+    served = ServedGallery(gallery, ServiceSettings())
     monkeypatch.setattr(served, "_thresholds", Dropping())
     assert served.thresholds("1-trained")["metric"] == "1-trained"
 
@@ -102,7 +102,7 @@ def test_a_job_waits_for_a_change_and_a_change_is_told_of_a_job(gallery: Gallery
         return Learnt(metric="1-trained", changed=False, helped=False, reason="waited")
 
     with client_of(gallery) as client, ThreadPoolExecutor(1) as threads:
-        served: Served = client.app.state.served  # type: ignore[attr-defined]
+        served: ServedGallery = client.app.state.served  # type: ignore[attr-defined]
         changing = threads.submit(lambda: client.portal.call(served.change, slow))  # type: ignore[union-attr]
         entered.wait(20)
         job = served.start("adapt", learn)

@@ -7,11 +7,11 @@ import asyncio
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from lookdown.service.instruments import Instruments, Measured
+from lookdown.service.prometheus import PrometheusMetrics, PrometheusMiddleware
 
 
 def test_two_services_count_apart_and_odd_methods_go_together() -> None:
-    first, second = Instruments(), Instruments()
+    first, second = PrometheusMetrics(), PrometheusMetrics()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 204, "headers": []})
@@ -23,7 +23,7 @@ def test_two_services_count_apart_and_odd_methods_go_together() -> None:
         pass
 
     for method in ("GET", "BREW", "X" * 99):
-        asyncio.run(Measured(app, first)({"type": "http", "method": method, "path": "/x"}, receive, send))
+        asyncio.run(PrometheusMiddleware(app, first)({"type": "http", "method": method, "path": "/x"}, receive, send))
     told = first.text().decode()
     assert 'lookdown_requests_total{method="GET",route="none",status="204"} 1.0' in told
     assert 'lookdown_requests_total{method="other",route="none",status="204"} 2.0' in told
@@ -32,7 +32,7 @@ def test_two_services_count_apart_and_odd_methods_go_together() -> None:
 
 
 def test_one_that_fails_is_counted_too() -> None:
-    instruments = Instruments()
+    instruments = PrometheusMetrics()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         raise KeyError
@@ -41,5 +41,5 @@ def test_one_that_fails_is_counted_too() -> None:
         raise AssertionError
 
     with pytest.raises(KeyError):
-        asyncio.run(Measured(app, instruments)({"type": "http", "method": "GET"}, never, never))  # type: ignore[arg-type]
+        asyncio.run(PrometheusMiddleware(app, instruments)({"type": "http", "method": "GET"}, never, never))  # type: ignore[arg-type]
     assert 'status="0"' in instruments.text().decode()

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from lookdown.errors import InputError
 
-__all__ = ["Access", "Settings", "is_loopback"]
+__all__ = ["Access", "ServiceSettings", "is_loopback"]
 
 Access = Literal["read", "learn", "write"]  # search; also label and adapt; also add and remove chips
 
@@ -21,7 +21,7 @@ _TILES = re.compile(r"https?://[\w.:-]+/[^\s;,'\"<>]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ServiceSettings:
     """How a gallery is served; the defaults are for one person and their machine."""
 
     host: str = "127.0.0.1"

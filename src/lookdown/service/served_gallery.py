@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 from lookdown.errors import GalleryBusyError, GalleryError, LookdownError
 from lookdown.gallery import Gallery, Learnt
 from lookdown.progress import Progress
+from lookdown.service.embedding_batcher import EmbeddingBatcher
 from lookdown.service.embedding_map import Plane
-from lookdown.service.embedding_pool import EmbeddingPool
-from lookdown.service.instruments import Instruments
-from lookdown.service.jobs import Job, Jobs, Kind, Work
+from lookdown.service.jobs import Job, JobQueue, Kind, Work
 from lookdown.service.problems import Problem, unknown
-from lookdown.service.settings import Access, Settings
+from lookdown.service.prometheus import PrometheusMetrics
+from lookdown.service.service_settings import Access, ServiceSettings
+from lookdown.service.thread_pool import ThreadPool
 from lookdown.service.thresholds import describe
 from lookdown.service.uploads import Upload, read_upload
-from lookdown.service.workers import Workers
 
-__all__ = ["Served", "ServedGallery", "needs"]
+__all__ = ["GalleryDependency", "ServedGallery", "needs"]
 
 T = TypeVar("T")
 
@@ -36,12 +36,12 @@ _LOG = logging.getLogger("lookdown.service")
 _REMEMBERED = 16  # metrics whose thresholds are kept
 
 
-class Served:
+class ServedGallery:
     """One gallery, and everything that answers for it."""
 
-    def __init__(self, gallery: Gallery, settings: Settings) -> None:
+    def __init__(self, gallery: Gallery, settings: ServiceSettings) -> None:
         self.gallery, self.settings = gallery, settings
-        self.instruments = Instruments()
+        self.instruments = PrometheusMetrics()
         self.instruments.chips.set_function(lambda: len(gallery))
         self._thresholds: dict[tuple[str, int], dict[str, Any]] = {}
         self._plane: Plane | None = None
@@ -51,16 +51,16 @@ class Served:
     async def running(self) -> AsyncIterator[None]:
         """Start the threads, and end them: what was asked for is answered, what runs gets some time."""
         limits = self.settings
-        self.decoding = Workers(
+        self.decoding = ThreadPool(
             "images", threads=limits.decoders, waiting=limits.waiting, seconds=limits.answer_seconds
         )
-        self.searching = Workers(
+        self.searching = ThreadPool(
             "searches", threads=limits.searchers, waiting=limits.waiting, seconds=limits.answer_seconds
         )
-        self.reading = Workers("chips", threads=2, waiting=limits.in_flight, seconds=limits.answer_seconds)
-        self.writing = Workers("changes", threads=1, waiting=limits.waiting, seconds=limits.answer_seconds)
-        self.looking = Workers("looks", threads=1, waiting=0, seconds=limits.answer_seconds)
-        self.jobs = Jobs(self.gallery.path, waiting=limits.jobs_waiting, kept=limits.jobs_kept)
+        self.reading = ThreadPool("chips", threads=2, waiting=limits.in_flight, seconds=limits.answer_seconds)
+        self.writing = ThreadPool("changes", threads=1, waiting=limits.waiting, seconds=limits.answer_seconds)
+        self.looking = ThreadPool("looks", threads=1, waiting=0, seconds=limits.answer_seconds)
+        self.jobs = JobQueue(self.gallery.path, waiting=limits.jobs_waiting, kept=limits.jobs_kept)
         self.embedding = await asyncio.to_thread(self._pool)
         await asyncio.to_thread(self._warm)
         looking = asyncio.create_task(self._look())
@@ -144,12 +144,12 @@ class Served:
             self._plane = Plane.of(snapshot)
         return self._plane
 
-    def _pool(self) -> EmbeddingPool | None:
+    def _pool(self) -> EmbeddingBatcher | None:
         """Load the network now: the first who asks should not wait for it."""
         embedder, limits = self.gallery.embedder, self.settings
         if embedder is None:
             return None
-        return EmbeddingPool(
+        return EmbeddingBatcher(
             partial(embedder.embed, batch_size=max(limits.batch, 8)),
             batch=limits.batch,
             seconds=limits.batch_seconds,
@@ -179,23 +179,23 @@ class Served:
                 _LOG.exception("the gallery cannot be looked at")
 
 
-def _stop(part: Workers | EmbeddingPool | Jobs, deadline: float) -> None:
+def _stop(part: ThreadPool | EmbeddingBatcher | JobQueue, deadline: float) -> None:
     part.stop(max(0.0, deadline - time.monotonic()))
 
 
-def _served(request: Request) -> Served:
+def _served(request: Request) -> ServedGallery:
     served = request.app.state.served
-    assert isinstance(served, Served)
+    assert isinstance(served, ServedGallery)
     return served
 
 
-ServedGallery = Annotated[Served, Depends(_served)]
+GalleryDependency = Annotated[ServedGallery, Depends(_served)]
 
 
 def needs(access: Access) -> Any:
     """Return a dependency that refuses clients where the service was started with less access."""
 
-    def allowed(served: ServedGallery) -> None:
+    def allowed(served: GalleryDependency) -> None:
         if not served.settings.allows(access):
             raise Problem(
                 403, "access", f"this service only allows to {served.settings.access}; start it with --access {access}"

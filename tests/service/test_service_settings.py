@@ -7,23 +7,23 @@ from typing import Any
 import pytest
 
 from lookdown.errors import InputError
-from lookdown.service.settings import Settings, is_loopback
+from lookdown.service.service_settings import ServiceSettings, is_loopback
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "example.org", "128.0.0.1"])
 def test_an_address_that_others_reach_needs_a_token_that_cannot_be_guessed(host: str) -> None:
     assert not is_loopback(host)
     with pytest.raises(InputError, match="a token is needed; set LOOKDOWN_TOKEN"):
-        Settings(host=host)
+        ServiceSettings(host=host)
     with pytest.raises(InputError, match="at least 16 characters"):
-        Settings(host=host, token="secret")
-    assert Settings(host=host, token="0123456789abcdef").token
+        ServiceSettings(host=host, token="secret")
+    assert ServiceSettings(host=host, token="0123456789abcdef").token
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
 def test_this_machine_alone_needs_none(host: str) -> None:
     assert is_loopback(host)
-    assert Settings(host=host).token is None
+    assert ServiceSettings(host=host).token is None
 
 
 @pytest.mark.parametrize(
@@ -44,16 +44,16 @@ def test_this_machine_alone_needs_none(host: str) -> None:
 )
 def test_what_makes_no_sense_is_refused(wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
-        Settings(**wrong)
+        ServiceSettings(**wrong)
 
 
 def test_names_and_addresses_may_be_hosts() -> None:
     hosts = ("archive.example", "Archive", "10.0.0.1", "fe80::1", "my_host")
-    assert Settings(hosts=hosts).hosts == hosts
+    assert ServiceSettings(hosts=hosts).hosts == hosts
 
 
 def test_access_is_an_order_and_tiles_have_an_origin() -> None:
-    learn = Settings(access="learn", tile_url="https://tiles.example:8443/{z}/{x}/{y}.png")
+    learn = ServiceSettings(access="learn", tile_url="https://tiles.example:8443/{z}/{x}/{y}.png")
     assert [learn.allows(access) for access in ("read", "learn", "write")] == [True, True, False]
     assert learn.tile_origin == "https://tiles.example:8443"
-    assert Settings().tile_origin is None
+    assert ServiceSettings().tile_origin is None

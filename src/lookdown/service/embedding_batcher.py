@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.service.limits import too_busy
-from lookdown.service.workers import in_time
+from lookdown.service.thread_pool import in_time
 
-__all__ = ["EmbeddingPool"]
+__all__ = ["EmbeddingBatcher"]
 
 Squares = NDArray[np.uint8]  # (n, bands, size, size)
 Embeddings = NDArray[np.float32]  # (n, d)
@@ -30,7 +30,7 @@ class _Brought:
     answer: Future[Embeddings] = field(default_factory=Future)
 
 
-class EmbeddingPool:
+class EmbeddingBatcher:
     """A network that is asked for few images by many.
 
     The first request waits `seconds` for others; while a batch is in the network the next one gathers by itself.

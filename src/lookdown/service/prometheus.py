@@ -7,13 +7,13 @@ import time
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Instruments", "Measured"]
+__all__ = ["PrometheusMetrics", "PrometheusMiddleware"]
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _IMAGES = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
-class Instruments:
+class PrometheusMetrics:
     """Counters of one service; a registry of its own, so that two in one process do not mix."""
 
     def __init__(self) -> None:
@@ -34,10 +34,10 @@ class Instruments:
         return generate_latest(self.registry)
 
 
-class Measured:
+class PrometheusMiddleware:
     """ASGI middleware that counts and times requests by their route, never by what a client has put into the path."""
 
-    def __init__(self, app: ASGIApp, instruments: Instruments) -> None:
+    def __init__(self, app: ASGIApp, instruments: PrometheusMetrics) -> None:
         self.app, self._instruments = app, instruments
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
