@@ -61,7 +61,7 @@ def test_a_copy_is_the_same_and_nothing_is_replaced_unasked(tmp_path: Path, runt
         made.save(tmp_path / "copy")
     made.save(tmp_path / "copy", overwrite=True)
     (tmp_path / "copy" / "mine.txt").write_text("mine")
-    with pytest.raises(StoredEmbedderError, match="holds other files too"):
+    with pytest.raises(StoredEmbedderError, match="holds other files as well"):
         made.save(tmp_path / "copy", overwrite=True)
     assert (tmp_path / "copy" / "mine.txt").read_text() == "mine"
 
@@ -79,7 +79,7 @@ def test_every_damage_is_refused_by_name(tmp_path: Path, runtime: RuntimeName) -
     for name in FILES[runtime]:
         folder = copied(tmp_path, runtime)
         (folder / name).unlink()
-        with pytest.raises(StoredEmbedderError, match=f"{folder} cannot be read: .*{name}"):
+        with pytest.raises(StoredEmbedderError, match=f"{folder / name} cannot be read"):
             ExportedEmbedder.load(folder)
         shutil.rmtree(folder)
 
@@ -104,14 +104,14 @@ def test_what_says_something_else_of_itself_is_refused(tmp_path: Path, change: d
 
 
 def test_a_model_of_other_shapes_with_a_right_digest_is_refused(tmp_path: Path) -> None:
-    from lookdown.networks.exported import _digest
+    from lookdown.stored import digest
 
     folder = copied(tmp_path)
     told = json.loads((folder / "export.json").read_text())
     told["settings"]["dimension"] = 9
     told.pop("sha256")
     model = {name: (folder / name).read_bytes() for name in FILES["openvino"]}
-    (folder / "export.json").write_text(json.dumps({**told, "sha256": _digest(told, model)}))
+    (folder / "export.json").write_text(json.dumps({**told, "sha256": digest(told, model)}))
     with pytest.raises(StoredEmbedderError, match="a model of another network than it says"):
         ExportedEmbedder.load(folder)
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
@@ -15,21 +14,36 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from lookdown.atomic import finish_replacement, readable_folder, write_folder
+from lookdown.atomic import readable_folder
 from lookdown.errors import StoredEmbedderError
 from lookdown.networks.embedding import EmbeddedChips, Embeddings, Turns, check_turns, embed_batches
 from lookdown.networks.image_batches import ImageBatches, Images
 from lookdown.networks.runtimes import FILES, Runtime, RuntimeName, open_runtime
 from lookdown.networks.settings import Settings
 from lookdown.progress import Progress, no_progress
+from lookdown.stored import StoredKind
 
 __all__ = ["About", "ExportedEmbedder", "Precision", "read_about", "write_export"]
 
 Precision = Literal["fp32", "int8"]
-MARKER = "export.json"
-FORMAT = "lookdown-export"
-VERSION = 1
-_KEYS = {"source": str, "fingerprint": str, "transformed by": str, "width": int, "measured": dict, "made with": dict}
+FOLDER = StoredKind(
+    name="an export",
+    marker="export.json",
+    files=("export.json", *(name for names in FILES.values() for name in names)),
+    format="lookdown-export",
+    version=1,
+    written_by="`lookdown export`",
+    again="export the network again",
+    error=StoredEmbedderError,
+    required={
+        "source": str,
+        "fingerprint": str,
+        "transformed by": str,
+        "width": int,
+        "measured": dict,
+        "made with": dict,
+    },
+)
 _BATCH = 256  # images that are given to a runtime together, which divides them by itself
 
 
@@ -67,7 +81,7 @@ class ExportedEmbedder:
     @staticmethod
     def is_at(path: str | Path) -> bool:
         """Whether a folder holds an export."""
-        return (readable_folder(Path(path)) / MARKER).is_file()
+        return FOLDER.is_at(path)
 
     @classmethod
     def load(cls, path: str | Path, *, threads: int | None = None) -> ExportedEmbedder:
@@ -120,8 +134,8 @@ class ExportedEmbedder:
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write a copy to the folder `path`."""
-        files = {name: (self.folder / name).read_bytes() for name in (*FILES[self.about.runtime], MARKER)}
-        _write(Path(path), files, overwrite=overwrite)
+        files = {name: (self.folder / name).read_bytes() for name in (*FILES[self.about.runtime], FOLDER.marker)}
+        FOLDER.replace(Path(path), files, overwrite=overwrite)
 
     @cached_property
     def _runtime(self) -> Runtime:
@@ -151,9 +165,7 @@ def write_export(folder: Path, about: About, model: Mapping[str, bytes], *, over
         for name in sorted(model):
             digest.update(model[name])
         about = replace(about, fingerprint=digest.hexdigest())
-    told: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
+    description = {
         "made with": dict(about.made_with),
         "runtime": about.runtime,
         "precision": about.precision,
@@ -164,84 +176,32 @@ def write_export(folder: Path, about: About, model: Mapping[str, bytes], *, over
         "width": about.width,
         "measured": dict(about.measured),
     }
-    told["sha256"] = _digest(told, model)
-    _write(folder, {**model, MARKER: (json.dumps(told, indent=2) + "\n").encode()}, overwrite=overwrite)
+    FOLDER.write(folder, description, model, overwrite=overwrite)
 
 
 def read_about(path: Path) -> About:
     """Read what an export is of, and refuse it by name if it is damaged or none."""
-    file = path / MARKER
-    told = _read_json(file)
-    runtime: Any = told.get("runtime")
-    precision: Any = told.get("precision")
+    description = FOLDER.describe(path)
+    runtime: Any = description.get("runtime")
+    precision: Any = description.get("precision")
     if runtime not in get_args(RuntimeName) or precision not in get_args(Precision):
         raise StoredEmbedderError(
-            f"{file} names the runtime {runtime!r} in {precision!r}, which this lookdown does not know; export again"
+            f"{path} names the runtime {runtime!r} in {precision!r}, which this lookdown does not know; export again"
         )
-    for key, kind in _KEYS.items():
-        if not isinstance(told.get(key), kind):
-            raise StoredEmbedderError(f"{file} lacks {key!r}, or has another kind of it; export the network again")
-    try:
-        model = {name: (path / name).read_bytes() for name in FILES[runtime]}
-    except OSError as error:
-        raise StoredEmbedderError(f"{path} cannot be read: {error}; export the network again") from error
-    if told.pop("sha256", None) != _digest(told, model):
-        raise StoredEmbedderError(
-            f"{path} is not as it was exported: a file in it was changed or damaged; export the network again"
-        )
-    stored = told["settings"]
+    FOLDER.read(path, description, FILES[runtime])
+    stored = description["settings"]
     try:
         settings = Settings(**{**stored, "mean": tuple(stored["mean"]), "std": tuple(stored["std"])})
     except (TypeError, KeyError, ValueError) as error:
-        raise StoredEmbedderError(f"{file} has settings of no network ({error}); export the network again") from error
+        raise StoredEmbedderError(f"{path} has settings of no network ({error}); export the network again") from error
     return About(
         runtime,
         precision,
         settings,
-        told["source"],
-        told["fingerprint"],
-        told["transformed by"],
-        told["width"],
-        told["measured"],
-        told["made with"],
+        description["source"],
+        description["fingerprint"],
+        description["transformed by"],
+        description["width"],
+        description["measured"],
+        description["made with"],
     )
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    try:
-        told = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise StoredEmbedderError(
-            f"{file.parent} holds no export ({file.name} is missing); give a folder that `lookdown export` wrote"
-        ) from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise StoredEmbedderError(f"{file} cannot be read: {error}; export the network again") from error
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
-        raise StoredEmbedderError(f"{file} does not describe an export; give a folder that `lookdown export` wrote")
-    if told.get("version") != VERSION:
-        raise StoredEmbedderError(
-            f"{file} has format version {told.get('version')}, this lookdown reads version {VERSION}; export again"
-        )
-    return told
-
-
-def _digest(told: Mapping[str, Any], model: Mapping[str, bytes]) -> str:
-    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
-    for name in sorted(model):
-        digest.update(model[name])
-    return digest.hexdigest()
-
-
-def _write(folder: Path, files: Mapping[str, bytes], *, overwrite: bool) -> None:
-    known = {MARKER, *(name for names in FILES.values() for name in names)}
-    try:
-        finish_replacement(folder, known=known)
-        if folder.exists() and not overwrite:
-            raise StoredEmbedderError(f"{folder} exists; pass --overwrite to replace it; nothing was written")
-        if folder.exists() and not (folder.is_dir() and {path.name for path in folder.iterdir()} <= known):
-            raise StoredEmbedderError(f"{folder} is no export, or holds other files too; move it, then export again")
-        write_folder(folder, files)
-    except OSError as error:
-        raise StoredEmbedderError(
-            f"{folder} could not be written: {error}; free the disk or name another place"
-        ) from error
