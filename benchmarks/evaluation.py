@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score
 from threadpoolctl import threadpool_limits
 
 from lookdown.evaluation import evaluate
-from lookdown.evaluation.scoring import BLOCK
+from lookdown.evaluation.retrieval import _BLOCK_SCORES
 from lookdown.metrics import Euclidean, GaussianLikelihoodRatio
 from lookdown.networks import torchvision_guard  # noqa: F401  # before torchmetrics, which imports torchvision
 from sidebyside import QUICK, Row, compare, report
@@ -140,10 +140,10 @@ def memory(rng: np.random.Generator) -> list[Row]:
         size, scores = f"{count:,} x {len(gallery):,}", count * len(gallery) * 4e-6
         print(f"| {size} | {seconds:.1f} | {scores:,.0f} | {peaks[-1]:.0f} |")
     print()
-    given, block = (queries.nbytes + gallery.nbytes) / 1e6, BLOCK * 8e-6
+    given, block = (queries.nbytes + gallery.nbytes) / 1e6, _BLOCK_SCORES * 8e-6
     few, many = peaks
     what = f"memory beyond the embeddings, {size}"
-    limit = f"the embeddings mapped, {2 * given:.0f} MB, and a block of {BLOCK:,} doubles"
+    limit = f"the embeddings mapped, {2 * given:.0f} MB, and a block of {_BLOCK_SCORES:,} doubles"
     return [
         Row.of(what, limit, many, 2 * given + block, limit=1, unit="MB"),
         Row.of(what, "a tenth of the queries", many, few, limit=1.1, unit="MB"),

@@ -95,7 +95,7 @@ def test_the_value_is_never_outside_its_own_interval() -> None:
 
 @pytest.mark.parametrize("level", [0, 1, 95, float("nan"), None, "95 %"])
 def test_a_level_is_a_share(level: Any) -> None:
-    with pytest.raises(InputError, match="level is between 0 and 1"):
+    with pytest.raises(InputError, match="level must lie between 0 and 1"):
         as_estimate(0.5, np.zeros(9), level=level, groups=5)
 
 

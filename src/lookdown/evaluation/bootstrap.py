@@ -1,4 +1,4 @@
-"""How far means over queries may be off: whole groups of queries are drawn again."""
+"""Bootstrap intervals of means over queries: whole groups of queries are resampled."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ __all__ = ["Replicates", "as_estimate", "resample"]
 
 Array = NDArray[np.float64]
 
-_MIN_GROUPS = 10  # as for a calibrated rate: below that, the spread of groups is hardly known
+_MIN_GROUPS = 10  # as for a calibrated rate: fewer groups hardly show their spread
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replicates:
-    """Means of m scores in draws of groups: over all queries, and over those of each class (NaN where none came up)."""
+    """Means of m measures in each draw: over all queries, and over those of each class (NaN if none was drawn)."""
 
     overall: Array  # (draws, m)
     by_class: Array  # (draws, classes, m)
 
     @property
     def class_mean(self) -> Array:
-        """Mean over the classes that came up in a draw, (draws, m)."""
+        """Mean over the classes in a draw, (draws, m)."""
         return np.asarray(np.nanmean(self.by_class, axis=1))
 
 
 def resample(values: Array, classes: NDArray[Any], groups: NDArray[Any], *, resamples: int, seed: int) -> Replicates:
     """Draw as many groups as there are, with replacement, and average `values` (queries, m), `resamples` times.
 
-    A group comes with all of its queries, as often as it is drawn. The draws depend on `seed` and the number of groups
-    alone, so two sets of values of the same queries meet the same draws. Memory is that of the answer and of a few
+    A group counts with all of its queries, as often as it is drawn. The draws depend only on `seed` and the number of
+    groups, so two sets of values of the same queries get the same draws. Memory is that of the result and of a few
     copies of `values`.
     """
     if isinstance(resamples, bool) or not isinstance(resamples, int | np.integer) or resamples < 100:
@@ -57,9 +57,9 @@ def resample(values: Array, classes: NDArray[Any], groups: NDArray[Any], *, resa
 
 
 def as_estimate(value: float, replicates: Array, *, level: float, groups: int) -> Estimate:
-    """Return `value` with the middle `level` of its replicates; one group says nothing about the spread: NaN."""
+    """Return `value` with the interval that holds the middle `level` of its replicates; NaN for a single group."""
     if not isinstance(level, int | float | np.floating) or not 0 < level < 1:
-        raise InputError(f"level is between 0 and 1, both excluded; got {level!r}")
+        raise InputError(f"level must lie between 0 and 1, both excluded; got {level!r}")
     low = high = np.nan
     if groups > 1:
         tail = (1 - level) / 2

@@ -1,4 +1,4 @@
-"""The result of an evaluation: one value object that tables, files and figures read."""
+"""The result of an evaluation: means, intervals and a table."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from lookdown.errors import InputError
 from lookdown.evaluation.bootstrap import Replicates, as_estimate, resample
-from lookdown.evaluation.query_scores import MEASURES, QueryScores
-from lookdown.evaluation.relevance import Label
-from lookdown.evaluation.scores import check_k
+from lookdown.evaluation.measures import check_k
+from lookdown.evaluation.query_scores import MEASURES, Label, QueryScores
 from lookdown.metrics import Estimate
 
 __all__ = ["ClassScores", "Evaluation", "Measure"]
@@ -27,9 +26,9 @@ class ClassScores:
     """Means over the queries of one class, with intervals."""
 
     label: Label
-    queries: int  # that have scores
-    left_out: int  # that have no relevant item
-    groups: int  # of the queries that have scores
+    queries: int  # with a relevant item
+    left_out: int  # without one
+    groups: int  # of the queries with a relevant item
     relevant: float  # relevant items in the gallery, mean over these queries
     mean_average_precision: Estimate
     recall: Estimate
@@ -39,15 +38,31 @@ class ClassScores:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
-    """How well queries found what is relevant to them in a gallery; all numbers are shares, from 0 to 1.
+    """How well queries find what is relevant to them in a gallery; all numbers are shares, from 0 to 1.
 
-    Means are over the queries that have a relevant item; `left_out` counts the others. Intervals speak of other
-    queries, from other scenes of the same kind, put to the same gallery.
+    Means are over the queries that have a relevant item; `left_out` counts the others. Intervals describe other
+    queries, from other scenes of the same kind, put to the same gallery. `lookdown.evaluate` makes one.
+
+    queries: `QueryScores`, one entry a query: label, group, id and the measures.
+    k: the number of results that recall and precision count.
+    gallery_size: rows of the gallery, background included.
+    background_count: rows that are background.
+
+    Properties: `mean_average_precision`, `class_mean_average_precision`, `recall`, `precision`, `hit_rate`, `left_out`
+    and `unlabelled`.
+
+    >>> import lookdown
+    >>> scores = [[0.9, 0.1, 0.8], [0.2, 0.6, 0.7]]
+    >>> result = lookdown.evaluate(scores, None, ["ship", "jet"], None, ["ship", "jet", "ship"], k=2)
+    >>> result
+    Evaluation(mAP 0.7500, R@2 1.0000, P@2 0.7500, hit@1 0.5000; 2 queries of 2 classes; gallery of 3)
+    >>> lookdown.Evaluation.from_json(result.to_json()) == result
+    True
     """
 
     queries: QueryScores
-    k: int  # where recall and precision are cut
-    gallery_size: int  # background included
+    k: int
+    gallery_size: int
     background_count: int
 
     def __post_init__(self) -> None:
@@ -83,7 +98,7 @@ class Evaluation:
 
     @property
     def left_out(self) -> int:
-        """Queries without a relevant item, which are in no mean; `unlabelled` are among them."""
+        """Queries without a relevant item, which no mean counts; the unlabelled ones are among them."""
         return int((~self.queries.scored).sum())
 
     @property
@@ -99,9 +114,14 @@ class Evaluation:
         resamples: int = 1000,
         seed: int = 0,
     ) -> Estimate:
-        """Return a mean with its interval: the middle `level` of the means over groups of queries drawn again.
+        """Return a mean with its bootstrap interval.
 
-        `supported` is true from ten groups on. With a single group there is no interval, NaN.
+        measure: which mean.
+        level: share of the resampled means that the interval holds.
+        resamples: how often the groups of queries are drawn again.
+        seed: of these draws.
+
+        `supported` is true from ten groups on. A single group gives no interval: `low` and `high` are NaN.
         """
         value = self._mean(measure)
         draws = _select(self._replicates(resamples, seed), measure)
@@ -116,10 +136,11 @@ class Evaluation:
         resamples: int = 1000,
         seed: int = 0,
     ) -> Estimate:
-        """Return by how much this mean is higher than the other, of the same queries put to the same gallery.
+        """Return by how much this mean is higher than that of another evaluation of the same queries and gallery.
 
-        Both are averaged over the same draws of groups, so what makes a scene hard for both cancels: the interval is
-        usually much narrower than those of the two means would suggest. If it excludes zero, one of them is better.
+        The arguments are those of `interval`. Both means are taken over the same draws of groups, so what makes a
+        scene hard for both cancels, and the interval is usually much narrower than those of the two means suggest. If
+        it excludes zero, one evaluation is better.
         """
         if not isinstance(other, Evaluation):
             raise InputError(f"other must be an Evaluation, got {type(other).__name__}")
@@ -137,13 +158,13 @@ class Evaluation:
         draws = self._replicates(resamples, seed).by_class
         scored, groups, values = self.queries.scored_classes, self.queries.scored_groups, self.queries.values
         relevant = self.queries.relevant[self.queries.scored]
-        place = {label: i for i, label in enumerate(np.unique(scored).tolist())}
+        column_of = {label: i for i, label in enumerate(np.unique(scored).tolist())}
         rows = []
         for label in sorted({label for label in self.queries.labels if label is not None}):
             own = scored == label
             count, spread = int(own.sum()), len(np.unique(groups[own]))
             means = values[own].mean(axis=0) if count else np.full(len(MEASURES), np.nan)
-            columns = draws[:, place[label]] if count else draws[:, 0]
+            columns = draws[:, column_of[label]] if count else draws[:, 0]
             estimates = [
                 as_estimate(float(mean), column, level=level, groups=spread)
                 for mean, column in zip(means, columns.T, strict=True)
@@ -169,7 +190,7 @@ class Evaluation:
         return f"{_aligned(lines)}\n{self._circumstances()}"
 
     def to_json(self) -> str:
-        """Return everything as JSON text; `from_json` takes it back without loss."""
+        """Return everything as JSON text, which `from_json` reads without loss."""
         content = {"k": self.k, "gallery_size": self.gallery_size, "background_count": self.background_count}
         return json.dumps(_FORMAT | content | {"queries": self.queries.to_columns()}, allow_nan=False)
 
@@ -201,8 +222,8 @@ class Evaluation:
         return float(values[:, _column(measure)].mean())
 
     def _replicates(self, resamples: int, seed: int) -> Replicates:
-        found = self.queries
-        return resample(found.values, found.scored_classes, found.scored_groups, resamples=resamples, seed=seed)
+        queries = self.queries
+        return resample(queries.values, queries.scored_classes, queries.scored_groups, resamples=resamples, seed=seed)
 
     def _differs_from(self, other: Evaluation) -> str | None:
         for name in ("k", "gallery_size", "background_count"):

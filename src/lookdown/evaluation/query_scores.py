@@ -1,4 +1,4 @@
-"""What was found for each query: the rows behind every mean, interval and figure."""
+"""The measures of each query: the rows behind every mean, interval and figure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.errors import InputError
-from lookdown.evaluation.relevance import Label
 
-__all__ = ["MEASURES", "QueryScores"]
+__all__ = ["MEASURES", "Label", "QueryScores"]
 
+Label = str | int | float
 Array = NDArray[np.float64]
 MEASURES = ("average_precision", "recall", "precision", "hit_rate")
 _SLACK = 1e-9  # by which rounding may carry a mean over orders above 1
@@ -20,10 +20,10 @@ _SLACK = 1e-9  # by which rounding may carry a mean over orders above 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryScores:
-    """One entry a query, in the order they were given; a query without relevant items has NaN for every score.
+    """One entry a query, in their order; a query without relevant items has NaN for every measure.
 
-    groups: the scene group of each query; None where each query counts for itself.
-    ids: the chip of each query, where it was named.
+    groups: the scene group of each query; None where each query is its own group.
+    ids: the chip of each query, None without ids.
     """
 
     labels: tuple[Label | None, ...]
@@ -64,7 +64,7 @@ class QueryScores:
 
     @property
     def scored(self) -> NDArray[np.bool_]:
-        """Which queries have a relevant item; the others are left out of every mean."""
+        """Which queries have a relevant item; every mean leaves out the others."""
         return self.relevant > 0
 
     @property
@@ -86,7 +86,7 @@ class QueryScores:
         return np.unique(np.array(chosen), return_inverse=True)[1]
 
     def difference_in_queries(self, other: Self) -> str | None:
-        """Name the first thing in which the queries of two evaluations differ, scores aside; None if nothing does."""
+        """Name the first column other than measures in which two differ, or return None."""
         for name in ("labels", "groups", "ids"):
             if getattr(self, name) != getattr(other, name):
                 return name
@@ -102,7 +102,7 @@ class QueryScores:
     __hash__ = None  # type: ignore[assignment]
 
     def to_columns(self) -> dict[str, list[Any] | None]:
-        """Return plain lists, None for NaN, as JSON wants them."""
+        """Return plain lists for JSON, with None for NaN."""
         columns: dict[str, list[Any] | None] = {}
         for field in fields(self):
             value = getattr(self, field.name)
@@ -112,7 +112,7 @@ class QueryScores:
 
     @classmethod
     def from_columns(cls, columns: dict[str, Any]) -> Self:
-        """Take back what `to_columns` gave."""
+        """Read what `to_columns` returned."""
         plain: dict[str, Any] = {name: value if value is None else tuple(value) for name, value in columns.items()}
         scores = {name: [np.nan if v is None else v for v in plain[name] or ()] for name in MEASURES}
         return cls(**(plain | scores))

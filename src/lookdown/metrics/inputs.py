@@ -21,6 +21,7 @@ __all__ = [
     "as_number",
     "as_numpy",
     "as_partial_labels",
+    "known_labels",
     "refuse_non_finite",
     "refuse_zero",
     "unit",
@@ -93,34 +94,37 @@ def as_partial_labels(
     -1 is what scikit-learn marks unlabelled rows with. Without labels no row has one.
     """
     numbers, known = np.zeros(samples, dtype=np.int64), np.zeros(samples, dtype=np.bool_)
-    if y is None:
-        return numbers, known
-    values = _as_column(y, name)
-    if len(values) != samples:
-        raise InputError(f"{name} has {len(values)} labels for {samples} rows; give one label a row, or None")
-    known[:] = [not (label is None or label != label or _is_minus_one(label)) for label in values.tolist()]
-    if known.any():
-        labels = as_labels(values[known], int(known.sum()), name=name)
+    if y is not None:
+        known, labels = known_labels(y, samples, name=name, skip_minus_one=True)
         numbers[known] = np.unique(labels, return_inverse=True)[1]
     return numbers, known
 
 
-def _as_column(y: PartialLabels, name: str) -> NDArray[Any]:
-    """Return labels one by one; a list stays one of objects, since numpy would turn NaN among strings into one."""
+def known_labels(
+    y: PartialLabels, samples: int, *, name: str = "y", skip_minus_one: bool = False
+) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """Return which rows have a label, and the labels of these rows; None and NaN mark the rest.
+
+    skip_minus_one: take the integer -1 for a missing label too, as scikit-learn does.
+    """
     values = as_numpy(y)
     if not hasattr(values, "dtype"):
         try:
             listed = list(values)
         except TypeError as error:
             raise InputError(f"{name} must be one label a row, got {y!r}") from error
-        values = np.empty(len(listed), dtype=object)
+        values = np.empty(len(listed), dtype=object)  # keeps each value: numpy would turn 1 beside "a" into "1"
         values[:] = listed
-    column = np.asarray(values)
-    return column.ravel() if column.ndim == 2 and column.shape[1] == 1 else column
-
-
-def _is_minus_one(label: Any) -> bool:
-    return isinstance(label, int | float) and label == -1
+    values = np.asarray(values)
+    if len(values) != samples:
+        raise InputError(f"{name} has {len(values)} labels for {samples} rows; give one label a row, or None")
+    values = values.ravel() if values.ndim == 2 and values.shape[1] == 1 else values
+    known = [
+        not (label is None or label != label or (skip_minus_one and isinstance(label, int | float) and label == -1))
+        for label in values.tolist()
+    ]
+    mask = np.array(known, dtype=np.bool_)
+    return mask, as_labels(values[mask], int(mask.sum()), name=name)
 
 
 def as_flags(flags: ArrayLike | None, samples: int, *, name: str) -> NDArray[np.bool_]:

@@ -13,7 +13,7 @@ from sklearn.metrics import average_precision_score
 
 from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio
 from lookdown.errors import InputError
-from lookdown.evaluation import Evaluation, evaluate, scoring
+from lookdown.evaluation import Evaluation, evaluate, retrieval
 from lookdown.lab.synthetic.gaussian_world import GaussianWorld
 
 X, Y = GaussianWorld.random(6, gap=0.7).chips(12, 40, np.random.default_rng(0))
@@ -51,7 +51,7 @@ def naive(
 @pytest.mark.parametrize("block", [1, 5000, 1 << 21])
 @pytest.mark.parametrize("k", [5, 50, 1000])
 def test_scores_are_those_of_a_loop(k: int, block: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(scoring, "BLOCK", block)
+    monkeypatch.setattr(retrieval, "_BLOCK_SCORES", block)
     metric = GaussianLikelihoodRatio(normalize=False).fit(X, Y)
     found = evaluate(metric, X[QUERY], NAMES[QUERY], X[~QUERY], NAMES[~QUERY], BACKGROUND, k=k)
     expected = naive(metric.score(X[QUERY], X[~QUERY]), NAMES[QUERY], NAMES[~QUERY], BACKGROUND, k)
@@ -165,7 +165,7 @@ def test_a_chip_that_is_in_the_gallery_does_not_find_itself() -> None:
 
 
 def test_memory_does_not_grow_with_the_number_of_queries(monkeypatch: Any) -> None:
-    monkeypatch.setattr(scoring, "BLOCK", 1 << 16)
+    monkeypatch.setattr(retrieval, "_BLOCK_SCORES", 1 << 16)
     rng = np.random.default_rng(0)
     gallery, labels = rng.normal(size=(4000, 4)), rng.integers(10, size=4000)
     metric = Euclidean().fit(gallery)

@@ -11,7 +11,7 @@ import pytest
 from sklearn.metrics import average_precision_score, label_ranking_average_precision_score
 
 from lookdown.errors import InputError
-from lookdown.evaluation import Hits, average_precision, hit_rate_at, precision_at, recall_at
+from lookdown.evaluation import RelevantRanks, average_precision, hit_rate_at, precision_at, recall_at
 
 Ranked = list[bool]
 
@@ -48,15 +48,15 @@ def over_all_orders(scores: list[int], flags: list[bool], measure: Callable[[Ran
 
 @pytest.mark.parametrize("k", [1, 3, 50, 200])
 def test_ranked_lists_score_as_the_loops_do(k: int) -> None:
-    hits = np.random.default_rng(0).random((40, 80)) < np.linspace(0.02, 0.9, 40)[:, None]
-    relevant = hits.sum(axis=1) + np.arange(1, 41) % 5  # a list that was cut: more in the gallery than in the list
-    rows = [(row.tolist(), int(total)) for row, total in zip(hits, relevant, strict=True) if total]
+    results = np.random.default_rng(0).random((40, 80)) < np.linspace(0.02, 0.9, 40)[:, None]
+    relevant = results.sum(axis=1) + np.arange(1, 41) % 5  # a list that was cut: more in the gallery than in the list
+    rows = [(row.tolist(), int(total)) for row, total in zip(results, relevant, strict=True) if total]
     kept = relevant > 0
-    np.testing.assert_allclose(precision_at(hits, k)[kept], [naive_precision(row, k) for row, _ in rows])
-    np.testing.assert_allclose(recall_at(hits, relevant, k)[kept], [naive_recall(row, n, k) for row, n in rows])
-    np.testing.assert_array_equal(hit_rate_at(hits, k)[kept], [naive_hit_rate(row, k) for row, _ in rows])
+    np.testing.assert_allclose(precision_at(results, k)[kept], [naive_precision(row, k) for row, _ in rows])
+    np.testing.assert_allclose(recall_at(results, relevant, k)[kept], [naive_recall(row, n, k) for row, n in rows])
+    np.testing.assert_array_equal(hit_rate_at(results, k)[kept], [naive_hit_rate(row, k) for row, _ in rows])
     expected = [naive_average_precision(row, n) for row, n in rows]
-    np.testing.assert_allclose(average_precision(hits, relevant)[kept], expected, rtol=1e-12)
+    np.testing.assert_allclose(average_precision(results, relevant)[kept], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -66,15 +66,15 @@ def test_equal_scores_give_the_mean_over_all_orders(seed: int) -> None:
     flags = rng.random(7) < 0.5
     flags[0] = True
     relevant = int(flags.sum())
-    hits = Hits.of_scores(scores[None], [np.flatnonzero(flags)])
+    results = RelevantRanks.of_scores(scores[None], [np.flatnonzero(flags)])
     listed, marks = scores.tolist(), flags.tolist()
-    found = average_precision(hits, [relevant])[0]
+    found = average_precision(results, [relevant])[0]
     assert found == pytest.approx(over_all_orders(listed, marks, lambda r: naive_average_precision(r, relevant)))
     for k in (1, 2, 3, 6, 9):
         for score, measure in (
-            (precision_at(hits, k), lambda r, k=k: naive_precision(r, k)),
-            (recall_at(hits, [relevant], k), lambda r, k=k: naive_recall(r, relevant, k)),
-            (hit_rate_at(hits, k), lambda r, k=k: naive_hit_rate(r, k)),
+            (precision_at(results, k), lambda r, k=k: naive_precision(r, k)),
+            (recall_at(results, [relevant], k), lambda r, k=k: naive_recall(r, relevant, k)),
+            (hit_rate_at(results, k), lambda r, k=k: naive_hit_rate(r, k)),
         ):
             assert score[0] == pytest.approx(over_all_orders(listed, marks, measure), abs=1e-12), k
 
@@ -85,8 +85,8 @@ def test_average_precision_is_scikit_learns_where_relevant_results_have_scores_o
     flags = rng.random((50, 300)) < np.linspace(0.01, 0.8, 50)[:, None]
     flags[:, 0] = True
     scores[~flags] = scores[~flags].round(1)  # equal scores of irrelevant results have no part in it
-    hits = Hits.of_scores(scores, [np.flatnonzero(row) for row in flags])
-    found = average_precision(hits, flags.sum(axis=1))
+    results = RelevantRanks.of_scores(scores, [np.flatnonzero(row) for row in flags])
+    found = average_precision(results, flags.sum(axis=1))
     expected = [average_precision_score(row, values) for row, values in zip(flags, scores, strict=True)]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     assert found.mean() == pytest.approx(label_ranking_average_precision_score(flags, scores))
@@ -94,40 +94,40 @@ def test_average_precision_is_scikit_learns_where_relevant_results_have_scores_o
 
 def test_where_relevant_and_irrelevant_tie_scikit_learn_takes_the_end_of_the_tie() -> None:
     flags, scores = np.array([[True, False, False, False]]), np.zeros((1, 4))
-    found = average_precision(Hits.of_scores(scores, [np.array([0])]), [1])[0]
+    found = average_precision(RelevantRanks.of_scores(scores, [np.array([0])]), [1])[0]
     assert found == pytest.approx((1 + 1 / 2 + 1 / 3 + 1 / 4) / 4)
     assert average_precision_score(flags[0], scores[0]) == pytest.approx(1 / 4)
 
 
 def test_a_query_without_relevant_items_has_no_recall_and_no_average_precision() -> None:
-    hits = np.zeros((2, 3), dtype=bool)
-    assert np.isnan(average_precision(hits, [0, 2])).tolist() == [True, False]
-    assert np.isnan(recall_at(hits, [0, 2], 5)).tolist() == [True, False]
-    assert precision_at(hits, 5).tolist() == hit_rate_at(hits, 5).tolist() == [0.0, 0.0]
+    results = np.zeros((2, 3), dtype=bool)
+    assert np.isnan(average_precision(results, [0, 2])).tolist() == [True, False]
+    assert np.isnan(recall_at(results, [0, 2], 5)).tolist() == [True, False]
+    assert precision_at(results, 5).tolist() == hit_rate_at(results, 5).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("k", [0, -3, 2.0, None, True, "5"])
 def test_k_is_a_whole_number(k: Any) -> None:
-    hits = np.ones((1, 3), dtype=bool)
+    results = np.ones((1, 3), dtype=bool)
     with pytest.raises(InputError, match="k must be a whole number of at least 1"):
-        precision_at(hits, k)
+        precision_at(results, k)
     with pytest.raises(InputError, match="k must be a whole number of at least 1"):
-        recall_at(hits, [3], k)
+        recall_at(results, [3], k)
     with pytest.raises(InputError, match="k must be a whole number of at least 1"):
-        hit_rate_at(hits, k)
+        hit_rate_at(results, k)
 
 
 @pytest.mark.parametrize(
     ("relevant", "message"),
     [
-        ([3, 1], "relevant says 1 for query 1, of which 2 were found"),
+        ([3, 1], "relevant says 1 for query 1, but its results hold 2"),
         ([3], "must be 2 whole numbers"),
         ([3.0, 2.0], "float64"),
     ],
 )
 def test_counts_of_relevant_items_must_make_sense(relevant: Any, message: str) -> None:
-    hits = np.array([[True, True, True], [True, False, True]])
+    results = np.array([[True, True, True], [True, False, True]])
     with pytest.raises(InputError, match=message):
-        average_precision(hits, relevant)
+        average_precision(results, relevant)
     with pytest.raises(InputError, match=message):
-        recall_at(hits, relevant, 2)
+        recall_at(results, relevant, 2)

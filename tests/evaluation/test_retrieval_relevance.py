@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lookdown.errors import InputError
-from lookdown.evaluation.relevance import KnownLabels, relevant_rows, rows_with
+from lookdown.evaluation.retrieval import KnownLabels, rows_with
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ def test_labels_become_plain_and_unknown_ones_none(labels: Any, expected: tuple[
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (None, "labels is missing; give one label a row, None where it is not known"),
-        (5, "labels is missing"),
+        (None, "labels is missing; give one label a row, None where it is unknown"),
+        (5, "labels must be one label a row, got 5"),
         (["a", "b"], "labels has 2 labels for 3 rows"),
         (["a", 1, "b"], "labels of type int, str"),
         ([["a", "b"]] * 3, "labels of type list"),
@@ -56,7 +56,7 @@ def known(labels: list[Any], name: str = "labels") -> KnownLabels:
 
 def test_relevant_is_what_has_the_label_and_is_no_background() -> None:
     background = np.array([False, True, False, False, False])
-    rows = relevant_rows(known(["a", None, "z", "b"]), known(["a", "a", None, "b", "a"]), background)
+    rows = rows_with(known(["a", None, "z", "b"]), known(["a", "a", None, "b", "a"]).without(background))
     assert [found.tolist() for found in rows] == [[0, 4], [], [], [3]]
 
 

@@ -9,12 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from lookdown.errors import InputError
-from lookdown.evaluation import Hits
+from lookdown.evaluation import RelevantRanks
 
 Entry = tuple[int, int, int, int]
 
 
-def entries(hits: Hits) -> list[Entry]:
+def entries(hits: RelevantRanks) -> list[Entry]:
     columns = (hits.query, hits.above, hits.tied, hits.relevant)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
@@ -43,29 +43,29 @@ def test_places_are_those_of_counting(levels: int, dtype: Any) -> None:
     def as_rows(sets: list[set[int]]) -> list[NDArray[np.intp]]:
         return [np.array(sorted(some), dtype=np.intp) for some in sets]
 
-    found = Hits.of_scores(scores, as_rows(relevant), as_rows(excluded))
+    found = RelevantRanks.of_scores(scores, as_rows(relevant), as_rows(excluded))
     assert entries(found) == counted(scores, relevant, excluded)
-    assert found.found.tolist() == [len(r - e) for r, e in zip(relevant, excluded, strict=True)]
-    plain = Hits.of_scores(scores, as_rows(relevant))
+    assert found.counts.tolist() == [len(r - e) for r, e in zip(relevant, excluded, strict=True)]
+    plain = RelevantRanks.of_scores(scores, as_rows(relevant))
     assert entries(plain) == counted(scores, relevant, [set()] * 20)
 
 
 def test_a_ranked_list_is_read_as_it_stands() -> None:
-    found = Hits.of_ranked([[False, True, True], [False, False, False], [True, False, False]])
+    found = RelevantRanks.of_ranked([[False, True, True], [False, False, False], [True, False, False]])
     assert entries(found) == [(0, 1, 1, 1), (0, 2, 1, 1), (2, 0, 1, 1)]
-    assert found.found.tolist() == [2, 0, 1]
+    assert found.counts.tolist() == [2, 0, 1]
 
 
 def test_infinite_scores_have_a_place_and_nan_has_none() -> None:
     rows = [np.array([0, 2]), np.array([1])]
     scores = np.array([[np.inf, 0.0, -np.inf], [1.0, 2.0, 3.0]])
-    assert entries(Hits.of_scores(scores, rows)) == [(0, 0, 1, 1), (0, 2, 1, 1), (1, 1, 1, 1)]
+    assert entries(RelevantRanks.of_scores(scores, rows)) == [(0, 0, 1, 1), (0, 2, 1, 1), (1, 1, 1, 1)]
     scores[1, 2] = np.nan
     with pytest.raises(InputError, match="score of query 8 and gallery row 2 is NaN"):
-        Hits.of_scores(scores, rows, first=7)
+        RelevantRanks.of_scores(scores, rows, first=7)
 
 
 @pytest.mark.parametrize("wrong", [[True, False], [[0, 1]], np.zeros((2, 2, 2), dtype=bool), None])
 def test_what_is_not_a_ranked_list_is_refused(wrong: Any) -> None:
-    with pytest.raises(InputError, match="hits must be booleans of shape"):
-        Hits.of_ranked(wrong)
+    with pytest.raises(InputError, match="results must be booleans of shape"):
+        RelevantRanks.of_ranked(wrong)
