@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 Embeddings = NDArray[np.floating[Any]]
-PartialLabels = ArrayLike | Sequence[Any]  # None where a row has no label
+PartialLabels = ArrayLike | Iterable[Any]  # None where a row has no label
 
 
 def as_embeddings(X: ArrayLike, *, name: str = "X", finite: bool = True) -> Embeddings:
