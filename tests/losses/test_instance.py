@@ -77,5 +77,5 @@ def test_the_default_trains_where_the_means_against_the_means_do_not() -> None:
 
 
 def test_other_rows_are_refused() -> None:
-    with pytest.raises(InputError, match="rows must be chips or means, got 'labels'"):
+    with pytest.raises(InputError, match="rows must be one of 'chips', 'means'; got 'labels'"):
         InstanceLoss(rows="labels")  # type: ignore[arg-type]

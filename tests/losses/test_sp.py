@@ -60,5 +60,5 @@ def test_the_hardest_positive_weighs_as_much_as_it_is_trusted() -> None:
 
 
 def test_another_positive_is_refused() -> None:
-    with pytest.raises(InputError, match="positive must be 'adaptive', 'hardest' or 'least-hard', got 'easy'"):
+    with pytest.raises(InputError, match="positive must be one of 'adaptive', 'hardest', 'least-hard'; got 'easy'"):
         SPLoss(positive="easy")  # type: ignore[arg-type]

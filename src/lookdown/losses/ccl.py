@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
-from lookdown.losses.loss import ClassLoss, widened
+from lookdown.losses.loss import ClassLoss, number, widened
 from lookdown.losses.pairs import members_of, unit, zero
-from lookdown.losses.parameters import number
 
 __all__ = ["CCLLoss"]
 
@@ -16,8 +15,8 @@ __all__ = ["CCLLoss"]
 class CCLLoss(ClassLoss):
     """Cross entropy of scale (cos - margin for the own class) to the centers, plus pull (1 - cos to the own center).
 
-    `update` moves the center of each class in a batch to the class's mean there, by momentum, back on the sphere. A
-    class has a center from its first update on; until then it is compared with nothing, and nothing with it.
+    `update` moves the center of each class in a batch towards the mean of its embeddings, and back onto the sphere. A
+    class has a center from its first update on; until then it takes no part.
 
     momentum: how much of the old center stays.
     """
@@ -56,7 +55,7 @@ class CCLLoss(ClassLoss):
 
     @torch.no_grad()
     def update(self, embeddings: Tensor, labels: Tensor) -> None:
-        """Move the centers of the classes in the batch; embeddings that are not finite are refused by doing nothing."""
+        """Move the centers of the classes in the batch; a batch with NaN or infinite embeddings changes nothing."""
         super().update(embeddings, labels)
         if not embeddings.isfinite().all():
             return

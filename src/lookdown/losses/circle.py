@@ -5,9 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from lookdown.losses.loss import Loss
+from lookdown.losses.loss import Loss, number
 from lookdown.losses.pairs import Pairs, cosines, masked_logsumexp, zero
-from lookdown.losses.parameters import number
 
 __all__ = ["CircleLoss"]
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from lookdown.losses.loss import Loss
+from lookdown.losses.loss import Loss, flag, number
 from lookdown.losses.pairs import Pairs, distances, unit, zero
-from lookdown.losses.parameters import flag, number
 
 __all__ = ["ContrastiveLoss"]
 
@@ -14,7 +13,7 @@ __all__ = ["ContrastiveLoss"]
 class ContrastiveLoss(Loss):
     """mean over same pairs of d^2 / 2, plus mean over different pairs of [margin - d]+^2 / 2.
 
-    Each kind has its own mean, over all its pairs; a kind that the batch lacks adds nothing.
+    Same and different pairs have a mean each; if the batch has none of one sort, that mean is left out.
 
     margin: different pairs farther apart than this are left alone.
     normalize: put embeddings on the unit sphere first.

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear
 
-from lookdown.losses.loss import ClassLoss, widened
-from lookdown.losses.parameters import flag, initial_weights
+from lookdown.losses.loss import ClassLoss, flag, initial_weights, widened
 
 __all__ = ["IdentityLoss"]
 

@@ -1,4 +1,4 @@
-"""Instance loss (Zheng et al., TOMM 2020) within a batch: chips are told apart by the labels of the batch."""
+"""Instance loss (Zheng et al., TOMM 2020) within a batch: a classifier whose classes are the labels of the batch."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from lookdown.errors import InputError
-from lookdown.losses.loss import Loss
+from lookdown.losses.loss import Loss, number, one_of
 from lookdown.losses.pairs import members_of, unit, zero
-from lookdown.losses.parameters import number
 
 __all__ = ["InstanceLoss"]
 
@@ -20,16 +18,14 @@ class InstanceLoss(Loss):
     """Cross entropy of gamma u F' against the own label; F holds the mean of each label of the batch, on the sphere.
 
     gamma: scale of the cosines.
-    rows: who is told from the other labels, u. `chips` are the unit embeddings, which are pulled to the mean of their
-        label and pushed from the others; `means` are the rows of F themselves, on which nothing pulls.
+    rows: the rows u that are classified. `chips` are the unit embeddings, which are pulled to the mean of their label
+        and pushed from the others; `means` are the rows of F, which are only pushed apart.
     """
 
     def __init__(self, *, gamma: float = 4.0, rows: Literal["chips", "means"] = "chips") -> None:
         super().__init__()
         self.gamma = number("gamma", gamma, above=0)
-        if rows not in ("chips", "means"):
-            raise InputError(f"rows must be chips or means, got {rows!r}")
-        self.rows = rows
+        self.rows = one_of("rows", rows, "chips", "means")
 
     def _loss(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         names, members = members_of(labels)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookdown.losses.loss import Loss
+from lookdown.losses.loss import Loss, flag, number
 from lookdown.losses.pairs import Pairs, distances, masked_logsumexp, unit, zero
-from lookdown.losses.parameters import flag, number
 
 __all__ = ["LiftedLoss"]
 

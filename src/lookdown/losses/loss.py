@@ -1,11 +1,12 @@
-"""What every loss can do: turn a batch into a number, and be told of what happens around it."""
+"""The interface of every loss, and the checks of its parameters."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -14,40 +15,42 @@ from lookdown.errors import InputError
 from lookdown.losses.pairs import zero
 from lookdown.metrics import Metric
 
-__all__ = ["ClassLoss", "Loss", "widened"]
+__all__ = ["ClassLoss", "Loss", "count", "flag", "initial_weights", "number", "one_of", "widened"]
+
+T = TypeVar("T", bound=str)
 
 
 class Loss(nn.Module, ABC):
-    """embeddings (batch, dimension) and integer labels (batch,) to a scalar; lower is better.
+    """A function of embeddings (batch, dimension) and integer labels (batch,) to a scalar; lower is better.
 
-    Embeddings come raw, as the network gives them: a loss puts them on the unit sphere where its formula says so. The
-    arithmetic is float32 (float64 for float64 embeddings), whatever autocast or half precision surrounds it. A batch
-    without the pairs that a loss needs gives zero, with zero gradients. NaN embeddings are not refused: the loss is
-    then NaN, so that the training loop can stop and name the batch.
+    Embeddings come raw from the network; a loss puts them on the unit sphere where its formula says so. The arithmetic
+    is float32 (float64 for float64 embeddings), even under autocast or in half precision. A batch without the pairs
+    that a loss needs gives zero, with zero gradients. NaN embeddings give a NaN loss instead of an error, so that the
+    training loop can stop and name the batch.
 
-    A training loop that calls `progress`, `set_metric` and `update` at their times need not know which loss it holds;
-    each does nothing unless the loss has a schedule, statistics or a memory. All that they leave is in `state_dict`.
+    A training loop may call `progress`, `set_metric` and `update` for any loss: each does nothing unless the loss has
+    a schedule, statistics or a memory. `state_dict` holds everything that they change.
     """
 
     needs_metric: ClassVar[bool] = False  # whether `set_metric` must come before the first batch
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss of a batch; nothing that the loss remembers changes."""
+        """Return the loss of a batch, without a change to the state of the loss."""
         self._check(embeddings, labels)
         with widened(embeddings) as x:
             return self._loss(x, labels.long()) + zero(x)  # NaN shows even where no pair uses it
 
     @abstractmethod
     def _loss(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """Work out the formula, in float32 or float64."""
+        """Evaluate the formula, in float32 or float64."""
 
     def progress(self, fraction: float) -> None:
-        """Take note that this fraction of the training is done, from 0 to 1; call it before a batch."""
+        """Set the fraction of the training that is done, from 0 to 1; call it before each batch."""
         if not 0 <= fraction <= 1:
             raise InputError(f"progress is a fraction of the training from 0 to 1, got {fraction!r}")
 
     def set_metric(self, metric: Metric) -> None:
-        """Take the statistics of a fitted metric; call it when they were estimated anew."""
+        """Copy the statistics of a fitted metric; call it after each new fit."""
 
     def update(self, embeddings: Tensor, labels: Tensor) -> None:
         """Remember a batch; call it after the optimizer's step."""
@@ -73,17 +76,14 @@ class ClassLoss(Loss):
 
     def __init__(self, classes: int, dimension: int) -> None:
         super().__init__()
-        for name, value in (("classes", classes), ("dimension", dimension)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name} is a whole number of at least 1, got {value!r}")
-        self.classes, self.dimension = classes, dimension
+        self.classes, self.dimension = count("classes", classes), count("dimension", dimension)
 
     def _check(self, embeddings: Tensor, labels: Tensor) -> None:
         super()._check(embeddings, labels)
         if embeddings.shape[1] != self.dimension:
             raise InputError(
                 f"the loss was made for {self.dimension} dimensions, the embeddings have {embeddings.shape[1]}; make "
-                "it anew for this network"
+                "a new one for this network"
             )
         low, high = (int(bound) for bound in labels.long().aminmax())
         if low < 0 or high >= self.classes:
@@ -95,6 +95,48 @@ class ClassLoss(Loss):
 
 @contextmanager
 def widened(embeddings: Tensor) -> Iterator[Tensor]:
-    """Give embeddings in float32 (float64 for float64), and keep autocast away from what is done with them."""
+    """Yield embeddings in float32 (float64 for float64), with autocast switched off."""
     with torch.autocast(embeddings.device.type, enabled=False):
         yield embeddings if embeddings.dtype == torch.float64 else embeddings.float()
+
+
+def number(
+    name: str, value: object, *, above: float = -math.inf, least: float = -math.inf, most: float = math.inf
+) -> float:
+    """Return a finite number within bounds, or refuse the parameter by name."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InputError(f"{name} must be a number, got {value!r}")
+    if not (value > above and least <= value <= most):
+        bounds = [(f"above {above:g}", above > -math.inf), (f"at least {least:g}", least > -math.inf)]
+        wanted = " and ".join(text for text, bound in [*bounds, (f"at most {most:g}", most < math.inf)] if bound)
+        raise InputError(f"{name} must be {wanted}, got {value!r}")
+    return float(value)
+
+
+def flag(name: str, value: object) -> bool:
+    """Return true or false, or refuse the parameter by name."""
+    if not isinstance(value, bool):
+        raise InputError(f"{name} must be true or false, got {value!r}")
+    return value
+
+
+def count(name: str, value: object) -> int:
+    """Return a whole number of at least 1, or refuse the parameter by name."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+    return value
+
+
+def one_of(name: str, value: T, *known: str) -> T:
+    """Return a value that is among the known ones, or refuse the parameter by name."""
+    if value not in known:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}")
+    return value
+
+
+def initial_weights(rows: int, columns: int, seed: int) -> Tensor:
+    """Draw uniform weights within 1/sqrt(columns), as `torch.nn.Linear` does, from a generator of their own."""
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise InputError(f"seed must be a whole number, got {seed!r}")
+    bound = 1 / math.sqrt(columns)
+    return torch.empty(rows, columns).uniform_(-bound, bound, generator=torch.Generator().manual_seed(seed))

@@ -1,4 +1,4 @@
-"""The pairs of a batch: which are the same, which different, and how near they are."""
+"""The pairs of a batch: which are same, which are different, and how near they are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SMALLEST = 1e-12  # a row whose largest entry is below this has no direction
 
 
 class Pairs(NamedTuple):
-    """Both orders of every pair of a batch, as (batch, batch) masks; a sample is no pair with itself."""
+    """Both orders of every pair of a batch, as (batch, batch) masks; a sample does not pair with itself."""
 
     same: Tensor
     different: Tensor
@@ -36,7 +36,7 @@ class Pairs(NamedTuple):
 
 
 def members_of(labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the labels of a batch, each once, and who has them as a (labels, batch) mask."""
+    """Return the distinct labels of a batch, and a (labels, batch) mask of the samples that have them."""
     names: Tensor = torch.unique(labels)
     return names, names[:, None] == labels
 
@@ -49,7 +49,7 @@ def zero(embeddings: Tensor) -> Tensor:
 def unit(x: Tensor) -> Tensor:
     """Put each row on the unit sphere; a row without direction becomes zero and gets no gradient.
 
-    Rows are divided by their largest entry first, since the square of a very large one leaves the range.
+    Rows are divided by their largest entry first, since the square of a very large one overflows.
     """
     scaled, _ = _scaled(x)
     norms: Tensor = torch.linalg.vector_norm(scaled, dim=1, keepdim=True)
@@ -72,19 +72,19 @@ def cosines(x: Tensor) -> Tensor:
 def distances(x: Tensor) -> Tensor:
     """Return |x_i - x_j| of all pairs of rows, from the differences themselves.
 
-    The quick way by a matrix product would lose the small distances, and with them the directions of their gradients.
+    A matrix product would be faster, but lose the small distances and the directions of their gradients.
     Two equal rows have distance and gradient zero.
     """
     return torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist")
 
 
 def masked_logsumexp(values: Tensor, mask: Tensor, dim: int | tuple[int, ...]) -> Tensor:
-    """Return log sum exp over the entries in the mask; there has to be one."""
+    """Return log sum exp over the entries in the mask, of which there must be one."""
     return values.masked_fill(~mask, -torch.inf).logsumexp(dim)
 
 
 def _scaled(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return rows whose largest entry is 1, or zero rows, and what they were divided by, a constant."""
+    """Return rows divided by their largest entry (rows without direction become zero), and the divisors, constants."""
     peaks = x.detach().abs().amax(dim=1, keepdim=True)
     directionless = peaks < _SMALLEST
     peaks = peaks.masked_fill(directionless, 1)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from lookdown.errors import InputError
-from lookdown.losses.loss import Loss
+from lookdown.losses.loss import Loss, number, one_of
 from lookdown.losses.pairs import Pairs, cosines, masked_logsumexp, members_of, zero
-from lookdown.losses.parameters import number
 
 __all__ = ["SPLoss"]
 
@@ -32,9 +30,7 @@ class SPLoss(Loss):
     def __init__(self, *, temperature: float = 0.04, positive: Positive = "adaptive") -> None:
         super().__init__()
         self.temperature = number("temperature", temperature, above=0)
-        if positive not in ("adaptive", "hardest", "least-hard"):
-            raise InputError(f"positive must be 'adaptive', 'hardest' or 'least-hard', got {positive!r}")
-        self.positive = positive
+        self.positive = one_of("positive", positive, *get_args(Positive))
 
     def _loss(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         pairs = Pairs.of(labels)

@@ -8,10 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from lookdown.errors import InputError
-from lookdown.losses.loss import ClassLoss
+from lookdown.losses.loss import ClassLoss, count, initial_weights, number
 from lookdown.losses.pairs import lengths, unit
-from lookdown.losses.parameters import initial_weights, number
 
 __all__ = ["SphereLoss"]
 
@@ -40,9 +38,7 @@ class SphereLoss(ClassLoss):
         seed: int = 0,
     ) -> None:
         super().__init__(classes, dimension)
-        if isinstance(margin, bool) or not isinstance(margin, int) or margin < 1:
-            raise InputError(f"margin must be a whole number of at least 1, got {margin!r}")
-        self.margin = margin
+        self.margin = count("margin", margin)
         self.annealing_end = number("annealing_end", annealing_end, least=0)
         self.annealing_start = number("annealing_start", annealing_start, least=self.annealing_end)
         self.annealing_rate = number("annealing_rate", annealing_rate, least=0)

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from lookdown.losses.loss import Loss
+from lookdown.losses.loss import Loss, flag, number
 from lookdown.losses.pairs import Pairs, distances, unit, zero
-from lookdown.losses.parameters import flag, number
 
 __all__ = ["TripletLoss"]
 

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from lookdown.losses.loss import ClassLoss
+from lookdown.losses.loss import ClassLoss, initial_weights, number
 from lookdown.losses.pairs import unit
-from lookdown.losses.parameters import initial_weights, number
 
 __all__ = ["UCELoss"]
 

@@ -7,9 +7,8 @@ import math
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from lookdown.losses.loss import Loss
+from lookdown.losses.loss import Loss, number
 from lookdown.losses.pairs import Pairs, cosines, masked_logsumexp, zero
-from lookdown.losses.parameters import number
 
 __all__ = ["UnifiedLoss", "contrast"]
 

@@ -12,7 +12,7 @@ from tests.losses.batches import DIMENSION, batch, metric
 
 from lookdown import GaussianLikelihoodRatio, MixtureLikelihoodRatio
 from lookdown.lab.synthetic.gaussian_world import GaussianWorld
-from lookdown.losses.statistics import GaussianStatistics, MixtureStatistics, statistics_like, statistics_of
+from lookdown.losses.metric_statistics import GaussianStatistics, MixtureStatistics, statistics_like, statistics_of
 
 METRICS = [("gaussian", "clip"), ("gaussian", "keep"), ("mixture", ""), ("diagonal mixture", "")]
 

@@ -21,14 +21,14 @@ __all__ = ["GaussianStatistics", "MixtureStatistics", "Statistics", "statistics_
 
 Array = NDArray[np.float64]
 
-_DRAWS = 16_384  # of different pairs, where their mean score has no closed form
+_DRAWN_PAIRS = 16_384  # different pairs, where their mean score has no closed form
 
 
 class Statistics(nn.Module, ABC):
-    """Buffers only, so that they travel with `state_dict` and get no gradient.
+    """The constants of a fitted metric, as buffers: `state_dict` holds them, and they get no gradient.
 
     `origin` is the score s(0) of two equal embeddings, `spread` the mean over different pairs of s(0) - s, and
-    `on_sphere` says whether the metric looks at unit embeddings.
+    `on_sphere` says whether the metric compares unit embeddings.
     """
 
     origin: Tensor
@@ -52,7 +52,7 @@ class Statistics(nn.Module, ABC):
     def gains(self, embeddings: Tensor) -> Tensor:
         """Return (batch, batch) scores relative to that of two equal embeddings."""
         x = unit(embeddings) if self.on_sphere else embeddings
-        return self._gains(x - x.detach().mean(0))  # differences stay; products of far vectors would lose digits
+        return self._gains(x - x.detach().mean(0))  # the same differences; products of far vectors would lose digits
 
 
 class GaussianStatistics(Statistics):
@@ -66,7 +66,7 @@ class GaussianStatistics(Statistics):
 
     @classmethod
     def of(cls, metric: GaussianLikelihoodRatio) -> Self:
-        """Take over a fitted metric; the mean over different pairs is exact, trace(M S0) / 2."""
+        """Copy a fitted metric; the mean over different pairs is exact, trace(M S0) / 2."""
         positive, negative = signed_factors(metric.matrix_)
         return cls(
             {
@@ -92,23 +92,23 @@ class GaussianStatistics(Statistics):
 class MixtureStatistics(Statistics):
     """log p(x | same) - log p(x | different), both mirrored mixtures.
 
-    A component has a `factor` that whitens it, a `pull` that tells by x'pull on which side of zero x lies and how
-    clearly, and a `constant`; see `MirroredMixture`.
+    A component has a `factor` that whitens it, a `pull` (x'pull has the sign of the side of zero on which x lies, and
+    its size says how clearly), and a `constant`; see `MirroredMixture`.
     """
 
     @classmethod
     def of(cls, metric: MixtureLikelihoodRatio) -> Self:
-        """Take over a fitted metric.
+        """Copy a fitted metric.
 
-        With one component each the mean over different pairs is exact; with more it has no closed form and is that of
-        16,384 differences drawn from the fitted law of different pairs, the same ones each time.
+        With one component each, the mean over different pairs is exact. With more it has no closed form: it is the
+        mean over 16,384 differences drawn from the fitted law of different pairs, the same ones each time.
         """
         origin = float(metric.score_differences(np.zeros((1, metric.n_features_in_)))[0])
         if len(metric.same_.weights) == len(metric.different_.weights) == 1:
             excess = _precision(metric.same_) - _precision(metric.different_)
             spread = float(np.sum(excess * metric.different_covariance_) / 2)
         else:
-            drawn = metric.sample(_DRAWS, "different", seed=0)
+            drawn = metric.sample(_DRAWN_PAIRS, "different", seed=0)
             spread = origin - float(metric.score_differences(drawn).mean())
         return cls(
             {
@@ -151,13 +151,13 @@ def statistics_of(metric: GaussianLikelihoodRatio | MixtureLikelihoodRatio) -> S
 
 
 def statistics_like(stored: Mapping[str, Tensor]) -> Statistics:
-    """Return room for constants with the names and shapes of stored ones."""
+    """Return uninitialised constants with the names and shapes of stored ones."""
     kind = GaussianStatistics if "factor" in stored else MixtureStatistics
     return kind({name: torch.empty_like(tensor) for name, tensor in stored.items()})
 
 
 def _augmented(a: Tensor, b: Tensor, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-    """Return two factors whose one product is a_i'b_j + rows_i + columns_j: a batch of pairs is written once."""
+    """Return two factors whose product is a_i'b_j + rows_i + columns_j, so that a batch of pairs is written once."""
     one = torch.ones_like(rows)
     left = torch.cat([a, rows[..., None], one[..., None]], dim=-1)
     return left, torch.cat([b, one[..., None], columns[..., None]], dim=-1).mT

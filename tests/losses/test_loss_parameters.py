@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lookdown.errors import InputError
-from lookdown.losses.parameters import flag, initial_weights, number
+from lookdown.losses.loss import flag, initial_weights, number
 
 
 def test_numbers_come_back_as_floats() -> None:
