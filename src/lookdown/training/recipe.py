@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from lookdown.chips.augmentation import Strengths
+from lookdown.config import FreeTable, NonEmptyPath
 from lookdown.errors import InputError
 from lookdown.losses import make_loss
 from lookdown.networks import Embedder
@@ -21,7 +21,7 @@ _SOURCES = ("auto", "wheel", "hub", "none")  # of weights; anything else is a fi
 class Data:
     """What is trained on."""
 
-    manifest: Path  # written by `lookdown prepare`; a relative path starts where the command is typed
+    manifest: NonEmptyPath  # written by `lookdown prepare`; a relative path starts where the command is typed
     held_out: float = 0.15  # share of the training places kept back, to validate on and to calibrate the metric
 
     def __post_init__(self) -> None:
@@ -107,7 +107,7 @@ class Stage2:
     learning_rate: float = 0.01
     schedule: Literal["cosine", "constant"] = "cosine"
     loss: str = "glrt"  # `identity` goes on as stage 1, at this learning rate
-    options: Mapping[str, Any] = field(default_factory=dict)  # of the loss
+    options: FreeTable = field(default_factory=dict)  # of the loss
     alpha: float = 1.0
     # exact: one pass over the training set before each epoch; running: one before the first, then the last embedding
     # that training has made of each chip. Without a loss that needs statistics, none
@@ -137,7 +137,7 @@ class Recipe:
     data: Data
     network: Network = field(default_factory=Network)
     trunk: Literal["finetune", "frozen"] = "frozen"
-    views: Literal[1, 4, 8] = 4  # of each chip for a frozen trunk: quarter turns, and with 8 their mirror images
+    views: int = 4  # of each chip for a frozen trunk: 1, 4 (quarter turns) or 8 (their mirror images, too)
     augmentation: Strengths = field(default_factory=Strengths)  # for a trunk that is fine-tuned
     batches: Batches = field(default_factory=Batches)
     optimizer: Optimizer = field(default_factory=Optimizer)
@@ -154,6 +154,8 @@ class Recipe:
                 raise InputError(f"{name} needs epochs of 0 or more and a learning_rate above 0")
         if self.stage1.epochs + self.stage2.epochs == 0:
             raise InputError("both stages have no epochs; nothing would be trained")
+        if self.views not in (1, 4, 8):
+            raise InputError(f"views must be 1, 4 or 8, got {self.views}")
         if self.seed < 0:
             raise InputError(f"seed must be 0 or more, got {self.seed}")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from hypothesis import strategies as st
 
-from lookdown.config import AnyFloat
+from lookdown.config import FreeTable, NonEmptyPath
 from lookdown.errors import InputError
 
 
@@ -27,7 +27,7 @@ class Batches:
 class Loss:
     name: str = "glrt"
     shrinkage: float | Literal["paper"] = "paper"
-    options: Mapping[str, Any] = field(default_factory=lambda: {"margin": 0.25})
+    options: FreeTable = field(default_factory=lambda: {"margin": 0.25})
     weights: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -35,7 +35,7 @@ class Loss:
 class Stage:
     epochs: int = 60
     learning_rate: float = 3.5e-4
-    clip: AnyFloat = 5.0
+    clip: float = 5.0
     precision: Literal["float32", "bfloat16"] = "float32"
     loss: Loss = field(default_factory=Loss)
     batches: Batches = field(default_factory=Batches)
@@ -58,17 +58,17 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    data: Path
+    data: NonEmptyPath
     seed: int = 0
     notes: str = ""
     resume: bool = False
-    weights: Path | Literal["imagenet", "random"] = "imagenet"
+    weights: Literal["imagenet", "random"] | NonEmptyPath = "imagenet"
     size: int | float | tuple[int, int] = 112
     mean: tuple[float, float, float] = (0.5, 0.5, 0.5)
     classes: tuple[str, ...] = ()
     grid: tuple[tuple[int, ...], ...] = ((1,), ())
     turns: tuple[Turn, ...] = ()
-    teacher: Path | None
+    teacher: NonEmptyPath | None = None
     stage1: Stage = field(default_factory=Stage)
     stage2: Stage | None = None
     tracking: Nothing | Literal["off"] = "off"
@@ -97,7 +97,7 @@ STAGES = st.builds(
     Stage,
     epochs=st.integers(0, 2**63 - 1),
     learning_rate=FINITE,
-    clip=st.floats(allow_nan=False),
+    clip=FINITE,
     precision=st.sampled_from(["float32", "bfloat16"]),
     loss=LOSSES,
     batches=st.builds(Batches, classes=WHOLE, samples=st.integers(2, 9)),
