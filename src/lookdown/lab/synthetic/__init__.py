@@ -22,5 +22,6 @@ def small_world(folder: str | Path, **settings: Any) -> Path:
     """
     from lookdown.lab.synthetic.world import World, draw_world  # heavy: only when a world is drawn
 
-    draw_world(World(**{"kinds": "ships", "chips": 12, "size": 48} | settings), Path(folder))
+    chosen: dict[str, Any] = {"kinds": "ships", "chips": 12, "size": 48, **settings}
+    draw_world(World(**chosen), Path(folder))
     return Path(folder)
