@@ -15,7 +15,7 @@ def test_the_plane_keeps_as_much_as_two_dimensions_can(tmp_path: Path) -> None:
     gallery, X, _ = vector_gallery(tmp_path / "g", n=200)
     plane = Plane.of(gallery.snapshot)
     x = X / np.linalg.norm(X, axis=1, keepdims=True)
-    found = plane.places(X)
+    found = plane.project(X)
     np.testing.assert_allclose(np.linalg.norm(found, axis=0), np.linalg.svd(x - x.mean(axis=0))[1][:2], rtol=1e-5)
     np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-6)
     np.testing.assert_array_equal(Plane.of(gallery.snapshot).axes, plane.axes)

@@ -11,8 +11,9 @@ import pytest
 from lookdown.errors import GalleryError
 from lookdown.gallery import Learnt
 from lookdown.progress import Progress, no_progress
-from lookdown.service.jobs import Job, JobQueue
+from lookdown.service.jobs import JobQueue
 from lookdown.service.problems import Problem
+from lookdown.service.schemas import Job, Outcome
 
 FOLDER = Path("/srv/archives/north")
 
@@ -43,13 +44,13 @@ def test_jobs_run_one_after_the_other_and_say_what_came_of_them() -> None:
 
     started = [jobs.start("adapt", work) for _ in range(5)]
     for job in started:
-        assert ended(job).result == {
-            "metric": "2-adapted", "changed": True, "helped": True, "reason": "north was adapted",
-        }  # fmt: skip
+        assert ended(job).result == Outcome(metric="2-adapted", changed=True, helped=True, reason="north was adapted")
         assert job.message.startswith("north was adapted (")
         assert jobs.get(job.id) is job
     assert max(most) == 1
-    assert ended(jobs.start("teach", lambda progress: learnt(changed=False))).result["metric"] is None  # type: ignore[index]
+    result = ended(jobs.start("teach", lambda progress: learnt(changed=False))).result
+    assert result is not None
+    assert result.metric is None
     jobs.stop(1)
 
 
@@ -90,9 +91,9 @@ def test_what_fails_says_why_and_the_next_one_runs(caplog: pytest.LogCaptureFixt
     first, second = ended(jobs.start("adapt", refuse)), ended(jobs.start("adapt", break_))
     assert (first.status, first.message) == ("failed", "north holds no chips yet; add some")
     assert first.error is not None
-    assert first.error["status"] == 409
+    assert first.error.status == 409
     assert second.error is not None
-    assert (second.error["status"], "secret" in second.message) == (500, False)
+    assert (second.error.status, "secret" in second.message) == (500, False)
     assert "secret" in caplog.text
     assert ended(jobs.start("adapt", learnt)).status == "done"
     jobs.stop(1)

@@ -113,10 +113,10 @@ def test_requests_at_work_are_bounded() -> None:
     with pytest.raises(Problem) as refused:
         run(app, [])
     assert (refused.value.status_code, refused.value.headers) == (429, {"Retry-After": "1"})
-    assert app._at_work == 0
+    assert app._requests == 0
 
 
-def test_bytes_at_work_are_bounded_and_given_back() -> None:
+def test_bytes_are_bounded_and_given_back() -> None:
     part: Message = {"type": "http.request", "body": b"12345", "more_body": True}
     last: Message = {"type": "http.request", "body": b"12345", "more_body": False}
 
@@ -128,7 +128,7 @@ def test_bytes_at_work_are_bounded_and_given_back() -> None:
     with pytest.raises(Problem) as refused:
         run(app, [part, last])  # the second counts once for each of the two requests
     assert (refused.value.status_code, refused.value.headers) == (429, {"Retry-After": "1"})
-    assert (app._at_work, app._bytes_at_work) == (0, 0)
+    assert (app._requests, app._bytes) == (0, 0)
 
 
 def test_a_client_of_starlette_has_an_address(reader: TestClient) -> None:

@@ -32,7 +32,7 @@ def test_two_services_count_apart_and_odd_methods_go_together() -> None:
 
 
 def test_one_that_fails_is_counted_too() -> None:
-    instruments = PrometheusMetrics()
+    metrics = PrometheusMetrics()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         raise KeyError
@@ -41,5 +41,5 @@ def test_one_that_fails_is_counted_too() -> None:
         raise AssertionError
 
     with pytest.raises(KeyError):
-        asyncio.run(PrometheusMiddleware(app, instruments)({"type": "http", "method": "GET"}, never, never))  # type: ignore[arg-type]
-    assert 'status="0"' in instruments.text().decode()
+        asyncio.run(PrometheusMiddleware(app, metrics)({"type": "http", "method": "GET"}, never, never))  # type: ignore[arg-type]
+    assert 'status="0"' in metrics.text().decode()

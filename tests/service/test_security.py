@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from tests.service.galleries import client_of
 
 from lookdown import Gallery
-from lookdown.service.security import SecurityMiddleware, _shown, security_headers
+from lookdown.service.security import SecurityMiddleware, _loggable, security_headers
 from lookdown.service.service_settings import ServiceSettings
 
 TOKEN = "0123456789abcdef"
@@ -120,7 +120,7 @@ def test_each_change_is_a_line_in_the_log(reader: TestClient, caplog: pytest.Log
 
 
 def test_a_path_is_one_short_line() -> None:
-    assert _shown("/a\nb\x1b[31m\x85" + "x" * 500) == "/a\\nb\\x1b[31m\\x85" + "x" * 190
+    assert _loggable("/a\nb\x1b[31m\x85" + "x" * 500) == "/a\\nb\\x1b[31m\\x85" + "x" * 190
 
 
 def test_every_answer_carries_the_headers(reader: TestClient) -> None:

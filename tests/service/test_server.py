@@ -143,7 +143,7 @@ def test_connections_leave_room_for_files(gallery: Gallery, monkeypatch: pytest.
 def test_a_taken_port_is_one_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(InputError, match=f"127.0.0.1 port {port} cannot be listened at: .*; choose another"):
+        with pytest.raises(InputError, match=f"cannot listen at 127.0.0.1 port {port}: .*; choose another"):
             listen(ServiceSettings(port=port))
 
 
@@ -161,3 +161,31 @@ def _raw(port: int, content: bytes) -> bytes:
         while part := connection.recv(65_536):
             answer += part
         return answer
+
+
+IMPATIENT = (
+    "import sys; from lookdown.gallery import Gallery;"
+    "from lookdown.service import ServiceSettings; from lookdown.service.server import serve;"
+    "settings = ServiceSettings(port=0, header_seconds=0.5);"
+    "serve(Gallery.open(sys.argv[1]), settings, lambda told: print(told, flush=True))"
+)
+
+
+@pytest.mark.kill
+def test_a_header_that_does_not_arrive_is_not_waited_for(made: Path) -> None:
+    whole = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with process("-c", IMPATIENT, str(made)) as (_, port):
+        for begun in (b"", whole[:20], whole + whole[:20]):
+            with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+                connection.sendall(begun)
+                begin = time.monotonic()
+                answer = b""
+                while part := connection.recv(65_536):
+                    answer += part
+                assert 0.3 < time.monotonic() - begin < 10
+                assert answer.count(b"200 OK") == (len(begun) > len(whole))
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+            for _ in range(2):  # what is kept waits longer than a header may take
+                connection.sendall(whole)
+                time.sleep(0.8)
+                assert b"200 OK" in connection.recv(65_536)

@@ -35,8 +35,8 @@ def test_the_end_drops_what_waits_and_does_not_wait_for_ever() -> None:
         entered.set()
         gate.wait(20)
 
-    running = workers.begin(stuck)
-    waiting = workers.begin(lambda: 2)
+    running = workers.submit(stuck)
+    waiting = workers.submit(lambda: 2)
     entered.wait()
     begin = time.monotonic()
     workers.stop(0.05)

@@ -1,4 +1,4 @@
-"""A gallery behind HTTP: the API, and the page for people who would rather look than read."""
+"""A gallery behind HTTP: the API and the page."""
 
 from __future__ import annotations
 

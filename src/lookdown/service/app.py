@@ -6,22 +6,25 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
+from typing import Any
 
 from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
 
 from lookdown.gallery import Gallery
 from lookdown.service import problems
 from lookdown.service.limits import LimitsMiddleware
-from lookdown.service.openapi import describe
 from lookdown.service.prometheus import PrometheusMiddleware
 from lookdown.service.routes import chips, learning, overview, page, search
+from lookdown.service.schemas import ProblemDetails, SearchRequest
 from lookdown.service.security import SecurityMiddleware
 from lookdown.service.served_gallery import ServedGallery
 from lookdown.service.service_settings import ServiceSettings
 
 __all__ = ["create_app"]
 
-_ABOUT = (
+_DESCRIPTION = (
     "Find every object like this one in overhead imagery, at a false-alarm rate you choose. Ids in paths are one "
     "percent-encoded segment; errors are problem JSON with a sentence that says what to do next."
 )
@@ -40,18 +43,34 @@ def create_app(gallery: Gallery, settings: ServiceSettings | None = None) -> Fas
     app = FastAPI(
         title="lookdown",
         version=version("lookdown"),
-        description=_ABOUT,
-        docs_url=None,  # the page with the documentation would come from another site
+        description=_DESCRIPTION,
+        docs_url=None,  # these pages load scripts from another site
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
     )
     app.state.served = served
-    app.openapi = partial(describe, app, settings)  # type: ignore[method-assign]
+    app.openapi = partial(_openapi, app, settings)  # type: ignore[method-assign]
     problems.install(app, gallery.path)
-    for part in (search, chips, learning, overview, page):
-        app.include_router(part.router)
-    app.add_middleware(LimitsMiddleware, settings=settings)  # each goes around those before it
+    for module in (search, chips, learning, overview, page):
+        app.include_router(module.router)
+    app.add_middleware(LimitsMiddleware, settings=settings)  # each middleware wraps those added before it
     app.add_middleware(SecurityMiddleware, settings=settings)
-    app.add_middleware(PrometheusMiddleware, instruments=served.instruments)
+    app.add_middleware(PrometheusMiddleware, metrics=served.prometheus)
     return app
+
+
+def _openapi(app: FastAPI, settings: ServiceSettings) -> dict[str, Any]:
+    """Return the OpenAPI description, with bodies that routes parse themselves and the token, which FastAPI misses."""
+    if app.openapi_schema is None:
+        description = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        _, schemas = models_json_schema(
+            [(SearchRequest, "validation"), (ProblemDetails, "validation")], ref_template="#/components/schemas/{model}"
+        )
+        components = description.setdefault("components", {})
+        components.setdefault("schemas", {}).update(schemas["$defs"])
+        if settings.token is not None:
+            components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+            description["security"] = [{"token": []}]
+        app.openapi_schema = description
+    return app.openapi_schema

@@ -1,4 +1,4 @@
-"""Images through the network: one thread, which takes what several requests have brought in one pass."""
+"""One thread that embeds the images of several requests in one pass of the network."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from lookdown.service.limits import too_busy
-from lookdown.service.thread_pool import in_time
+from lookdown.service.problems import too_busy
+from lookdown.service.thread_pool import result_within
 
 __all__ = ["EmbeddingBatcher"]
 
@@ -23,17 +23,21 @@ Embeddings = NDArray[np.float32]  # (n, d)
 
 
 @dataclass(frozen=True, slots=True)
-class _Brought:
-    """What one request has brought, and where it waits for the answer."""
-
+class _Request:
     squares: Squares
-    answer: Future[Embeddings] = field(default_factory=Future)
+    embeddings: Future[Embeddings] = field(default_factory=Future)
 
 
 class EmbeddingBatcher:
-    """A network that is asked for few images by many.
+    """Embed images in batches.
 
-    The first request waits `seconds` for others; while a batch is in the network the next one gathers by itself.
+    The first request waits `batch_seconds` for others; while the network runs, the next batch gathers.
+
+    embed: the network.
+    batch: how many images make a full batch.
+    waiting: how many requests may wait.
+    answer_seconds: how long a request waits for its embeddings.
+    observe: is called with the size of each batch.
     """
 
     def __init__(
@@ -41,28 +45,28 @@ class EmbeddingBatcher:
         embed: Callable[[Squares], Embeddings],
         *,
         batch: int,
-        seconds: float,
+        batch_seconds: float,
         waiting: int,
-        patience: float,
+        answer_seconds: float,
         observe: Callable[[int], None] = lambda images: None,
     ) -> None:
-        self._embed, self._batch, self._seconds, self._patience = embed, batch, seconds, patience
-        self._observe = observe
-        self._queue: queue.Queue[_Brought | None] = queue.Queue(waiting)
+        self._embed, self._batch, self._observe = embed, batch, observe
+        self._batch_seconds, self._answer_seconds = batch_seconds, answer_seconds
+        self._queue: queue.Queue[_Request | None] = queue.Queue(waiting)
         self._thread = threading.Thread(target=self._work, name="lookdown-embedding", daemon=True)
         self._thread.start()
 
     async def embed(self, squares: Squares) -> Embeddings:
-        """Return the embeddings of some images, together with whatever others have brought."""
-        brought = _Brought(squares)
+        """Return the embeddings of images."""
+        request = _Request(squares)
         try:
-            self._queue.put_nowait(brought)
+            self._queue.put_nowait(request)
         except queue.Full:
             raise too_busy("too many images are waiting for the network", 1) from None
-        return await in_time(brought.answer, self._patience)
+        return await result_within(request.embeddings, self._answer_seconds)
 
     def stop(self, seconds: float) -> None:
-        """Finish what was brought, and end the thread, if both can be done in this time."""
+        """Answer the requests in the queue and end the thread, if that takes no longer than `seconds`."""
         deadline = time.monotonic() + seconds
         if self._thread.is_alive():
             with suppress(queue.Full):
@@ -70,40 +74,37 @@ class EmbeddingBatcher:
             self._thread.join(max(0.0, deadline - time.monotonic()))
 
     def _work(self) -> None:
-        ended = False
-        while not ended:
-            first = self._queue.get()
-            if first is None:
-                return
-            gathered, ended = self._gather(first)
-            wanted = [brought for brought in gathered if brought.answer.set_running_or_notify_cancel()]
-            if wanted:
-                self._answer(wanted)
+        stopped = False
+        while not stopped and (first := self._queue.get()) is not None:
+            requests, stopped = self._gather(first)
+            if requests := [request for request in requests if request.embeddings.set_running_or_notify_cancel()]:
+                self._answer(requests)
 
-    def _gather(self, first: _Brought) -> tuple[list[_Brought], bool]:
-        gathered, images = [first], len(first.squares)
-        deadline = time.monotonic() + self._seconds
+    def _gather(self, first: _Request) -> tuple[list[_Request], bool]:
+        """Return the requests of the next batch, and whether the thread should stop after it."""
+        requests, images = [first], len(first.squares)
+        deadline = time.monotonic() + self._batch_seconds
         while images < self._batch:
             try:
-                brought = self._queue.get(timeout=max(0.0, deadline - time.monotonic()))
+                request = self._queue.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
                 break
-            if brought is None:
-                return gathered, True
-            gathered.append(brought)
-            images += len(brought.squares)
-        return gathered, False
+            if request is None:
+                return requests, True
+            requests.append(request)
+            images += len(request.squares)
+        return requests, False
 
-    def _answer(self, gathered: list[_Brought]) -> None:
+    def _answer(self, requests: list[_Request]) -> None:
         try:
-            squares = np.concatenate([brought.squares for brought in gathered])
+            squares = np.concatenate([request.squares for request in requests])
             self._observe(len(squares))
             embeddings = self._embed(squares)
-        except Exception as error:  # each of those who wait is told
-            for brought in gathered:
-                brought.answer.set_exception(error)
+        except Exception as error:  # every client that waits gets the error
+            for request in requests:
+                request.embeddings.set_exception(error)
             return
-        begin = 0
-        for brought in gathered:
-            brought.answer.set_result(embeddings[begin : begin + len(brought.squares)])
-            begin += len(brought.squares)
+        start = 0
+        for request in requests:
+            request.embeddings.set_result(embeddings[start : start + len(request.squares)])
+            start += len(request.squares)

@@ -1,4 +1,4 @@
-"""The gallery in a plane: the first two principal components of a sample of its embeddings."""
+"""A map of the gallery: the plane of the first two principal components of a sample of its embeddings."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["Plane", "points"]
 
 Array = NDArray[np.float64]
 
-_SAMPLE = 3_000  # chips that the plane is laid through
+_SAMPLE_CHIPS = 3_000
 
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """A plane through the unit sphere, the same for every chip of one version of the table."""
+    """A plane through the unit sphere, fixed for one version of the table."""
 
     version: int
     mean: Array  # (d,)
@@ -28,35 +28,36 @@ class Plane:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Plane:
-        """Lay a plane through a sample."""
-        x = _unit(snapshot.embeddings(sample(len(snapshot), _SAMPLE)))
+        """Fit the plane to a sample of the chips."""
+        x = _unit(snapshot.embeddings(sample(len(snapshot), _SAMPLE_CHIPS)))
         mean = x.mean(axis=0) if len(x) else np.zeros(snapshot.dimension)
         _, vectors = np.linalg.eigh((x - mean).T @ (x - mean))
         axes = vectors[:, ::-1][:, :2]
         if axes.shape[1] < 2:
             axes = np.pad(axes, ((0, 0), (0, 2 - axes.shape[1])))
         largest = np.abs(axes).argmax(axis=0)
-        return cls(snapshot.version, mean, axes * np.where(axes[largest, [0, 1]] < 0, -1, 1))  # one sign of the two
+        signs = np.where(axes[largest, [0, 1]] < 0, -1, 1)  # the sign of an eigenvector is arbitrary
+        return cls(snapshot.version, mean, axes * signs)
 
-    def places(self, embeddings: NDArray[np.float32]) -> Array:
-        """Return where embeddings are, (n, 2)."""
+    def project(self, embeddings: NDArray[np.float32]) -> Array:
+        """Return the positions of embeddings in the plane, (n, 2)."""
         return np.asarray((_unit(embeddings) - self.mean) @ self.axes)
 
 
 def points(snapshot: Snapshot, plane: Plane, rows: Rows) -> list[dict[str, Any]]:
-    """Return chips with their places in the plane."""
+    """Return chips with their positions in the plane."""
     if not len(rows):
         return []
     ids = snapshot.ids.take(rows).to_pylist()
-    places = plane.places(snapshot.embeddings(rows))
+    positions = plane.project(snapshot.embeddings(rows))
     return [
         {"id": name, "x": float(x), "y": float(y), "label": snapshot.columns.labels[int(row)]}
-        for name, (x, y), row in zip(ids, places, rows, strict=True)
+        for name, (x, y), row in zip(ids, positions, rows, strict=True)
     ]
 
 
 def sample(rows: int, wanted: int) -> Rows:
-    """Return some rows drawn at random, always the same ones, in their order."""
+    """Return rows drawn at random with a fixed seed, in ascending order."""
     if rows <= wanted:
         return np.arange(rows)
     return np.sort(np.random.default_rng(0).choice(rows, wanted, replace=False))

@@ -1,4 +1,4 @@
-"""Errors as problem JSON (RFC 9457): a status, and a sentence that says what to do next; no path leaves the server."""
+"""Errors as problem JSON (RFC 9457): a status and a sentence that says what to do next, without paths of the server."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from lookdown.errors import (
     UnsupportedOperationError,
 )
 
-__all__ = ["MEDIA_TYPE", "Problem", "body_of", "install", "of_error", "response_of", "unknown"]
+__all__ = ["MEDIA_TYPE", "Problem", "body_of", "install", "of_error", "response_of", "too_busy", "unknown"]
 
 MEDIA_TYPE = "application/problem+json"
 BLANK = "about:blank"
 _LOG = logging.getLogger("lookdown.service")
-_LONGEST = 600  # characters of a sentence: what is echoed came from a client
+_MAX_CHARACTERS = 600  # of a sentence, which may repeat what a client sent
 _PATH = re.compile(r"(?<![\w.:/-])(?:[A-Za-z]:)?[\\/](?:[^\s\\/;,:'\"`()]+[\\/])+([^\s\\/;,:'\"`()]*)")
 
-# The nearest class of an error decides: its status, and the name of its kind.
+# Status and kind of an error, by the nearest of its classes.
 _STATUSES: Mapping[type[LookdownError], tuple[int, str]] = {
     GalleryBusyError: (409, "busy"),
     NotCalibratedError: (409, "not-calibrated"),
@@ -54,7 +54,7 @@ _SENTENCES = {
 
 
 class Problem(HTTPException):
-    """A request that cannot be answered, and what to do about it."""
+    """A request that cannot be answered; `detail` says what to do about it."""
 
     def __init__(self, status: int, kind: str, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(status, detail, dict(headers or {}))
@@ -62,12 +62,17 @@ class Problem(HTTPException):
 
 
 def unknown(what: str, name: str) -> Problem:
-    """Return the problem of a name that nothing has."""
+    """Return the problem for a name that does not exist."""
     return Problem(404, "unknown", f"there is no {what} {name[:100]!r} here; it may have been removed meanwhile")
 
 
+def too_busy(reason: str, seconds: int) -> Problem:
+    """Return the problem for a request beyond a limit; the client should try again after `seconds`."""
+    return Problem(429, "limit", f"{reason}; try again in {seconds} s", headers={"Retry-After": str(seconds)})
+
+
 def of_error(error: LookdownError, folder: Path) -> Problem:
-    """Turn an error of lookdown into a problem; what it says of the folder is told by the name alone."""
+    """Turn an error of lookdown into a problem; the gallery's folder is reduced to its name."""
     status, kind = next(_STATUSES[base] for base in type(error).__mro__ if base in _STATUSES)
     if status >= 500:
         _LOG.error("a request failed", exc_info=error)
@@ -76,53 +81,48 @@ def of_error(error: LookdownError, folder: Path) -> Problem:
 
 
 def without_paths(sentence: str, folder: Path) -> str:
-    """Return a sentence in which a file goes by its name, without the folders it lies in."""
-    for place in {str(folder), str(folder.absolute()), str(folder.resolve())} - {"."}:
-        sentence = sentence.replace(place, folder.resolve().name)
-    return _PATH.sub(lambda found: found[1] or "a folder", sentence)
+    """Reduce every path in a sentence to the name of its file."""
+    for path in {str(folder), str(folder.absolute()), str(folder.resolve())} - {"."}:
+        sentence = sentence.replace(path, folder.resolve().name)
+    return _PATH.sub(lambda match: match[1] or "a folder", sentence)
 
 
 def body_of(problem: HTTPException) -> dict[str, Any]:
-    """Return what a problem says, as JSON has it."""
+    """Return the JSON of a problem."""
     detail = problem.detail if isinstance(problem, Problem) else _SENTENCES.get(problem.status_code, problem.detail)
     return {
         "type": f"urn:lookdown:{problem.kind}" if isinstance(problem, Problem) else BLANK,
         "title": HTTPStatus(problem.status_code).phrase,
         "status": problem.status_code,
-        "detail": str(detail)[:_LONGEST].encode("utf-8", "replace").decode(),
+        "detail": str(detail)[:_MAX_CHARACTERS].encode("utf-8", "replace").decode(),
     }
 
 
 def response_of(problem: HTTPException) -> Response:
-    """Return a problem as an answer."""
+    """Return the HTTP response for a problem."""
     content = json.dumps(body_of(problem), ensure_ascii=False)
     return Response(content, problem.status_code, headers=problem.headers, media_type=MEDIA_TYPE)
 
 
 def install(app: FastAPI, folder: Path) -> None:
-    """Answer every error that a route raises on purpose with a problem."""
+    """Answer with a problem where a route raises an error on purpose."""
 
-    async def known(request: Request, error: Exception) -> Response:
-        assert isinstance(error, LookdownError)
-        return response_of(of_error(error, folder))
-
-    async def of_http(request: Request, error: Exception) -> Response:
+    async def answer(request: Request, error: Exception) -> Response:
+        if isinstance(error, LookdownError):
+            return response_of(of_error(error, folder))
+        if isinstance(error, RequestValidationError):
+            return response_of(Problem(422, "input", sentence_of(error.errors())))
         assert isinstance(error, HTTPException)
         return response_of(error)
 
-    async def invalid(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        return response_of(Problem(422, "input", sentence_of(error.errors())))
-
-    app.add_exception_handler(LookdownError, known)
-    app.add_exception_handler(HTTPException, of_http)
-    app.add_exception_handler(RequestValidationError, invalid)
+    for kind in (LookdownError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, answer)
 
 
 def sentence_of(errors: Any) -> str:
-    """Return the first few things that are wrong with a request, each with the place where it is."""
-    told = []
+    """Return the first errors of a validation, each with the name of its field."""
+    sentences = []
     for error in list(errors)[:3]:
-        place = ".".join(str(part)[:60] for part in error["loc"] if part not in ("body", "query", "path"))
-        told.append(f"{place or 'the request'}: {error['msg'][:150]}")
-    return "; ".join(told) or "the request cannot be read"
+        field = ".".join(str(part)[:60] for part in error["loc"] if part not in ("body", "query", "path"))
+        sentences.append(f"{field or 'the request'}: {error['msg'][:150]}")
+    return "; ".join(sentences) or "the request cannot be read"

@@ -1,4 +1,4 @@
-"""Threads for work that would hold up the event loop, few of them, and with a bounded number of pieces waiting."""
+"""Threads for work that would block the event loop, with a bounded queue."""
 
 from __future__ import annotations
 
@@ -11,24 +11,29 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from lookdown.service.limits import too_busy
-from lookdown.service.problems import Problem
+from lookdown.service.problems import Problem, too_busy
 
-__all__ = ["ThreadPool", "in_time"]
+__all__ = ["ThreadPool", "result_within"]
 
 T = TypeVar("T")
 
 
 class ThreadPool:
-    """A pool of threads; a piece of work beyond those that may wait is refused.
+    """A few threads and a bounded queue; work is refused while the queue is full.
 
-    They are daemons, which those of the standard library are not: an image that is decoded for ever would keep the
-    process from ending.
+    The threads are daemons, unlike those of `concurrent.futures`: a decoder that never returns must not keep the
+    process alive.
+
+    waiting: how many pieces of work may wait for a thread.
+    seconds: how long `run` waits for a result; None for as long as it takes.
+    retry_seconds: when a client that was refused should try again.
     """
 
-    def __init__(self, name: str, *, threads: int, waiting: int, seconds: float) -> None:
-        self.name, self._most, self._seconds = name, threads + waiting, seconds
-        self._counting = threading.Lock()
+    def __init__(
+        self, name: str, *, threads: int, waiting: int, seconds: float | None = None, retry_seconds: int = 1
+    ) -> None:
+        self.name, self._capacity, self._seconds, self._retry = name, threads + waiting, seconds, retry_seconds
+        self._lock = threading.Lock()
         self._pending = 0
         self._queue: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._threads = [
@@ -39,14 +44,14 @@ class ThreadPool:
             thread.start()
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do a piece of work in one of the threads."""
-        return await in_time(self.begin(work), self._seconds)
+        """Call `work` in one of the threads and return its result."""
+        return await result_within(self.submit(work), self._seconds)
 
-    def begin(self, work: Callable[[], T]) -> Future[T]:
-        """Put a piece of work into the line."""
-        with self._counting:
-            if self._pending >= self._most:
-                raise too_busy(f"too many are waiting for {self.name}", 1)
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Put `work` into the queue."""
+        with self._lock:
+            if self._pending >= self._capacity:
+                raise too_busy(f"the queue of {self.name} is full", self._retry)
             self._pending += 1
         future: Future[T] = Future()
         future.add_done_callback(self._done)
@@ -54,7 +59,7 @@ class ThreadPool:
         return future
 
     def stop(self, seconds: float) -> None:
-        """Drop what waits, and give what runs some time to end."""
+        """Cancel what waits, and give running work some time to finish."""
         deadline = time.monotonic() + seconds
         with suppress(queue.Empty):
             while True:
@@ -72,22 +77,22 @@ class ThreadPool:
                 continue
             try:
                 future.set_result(work())
-            except BaseException as error:  # whoever waits is told, be it a panic of a library
+            except BaseException as error:  # a library written in Rust may panic, which is no Exception
                 future.set_exception(error)
-            del item, future, work  # or they would be held until the next piece comes
+            del item, future, work  # do not keep them in memory until the next piece of work
 
     def _done(self, future: Future[T]) -> None:
-        with self._counting:
+        with self._lock:
             self._pending -= 1
 
 
-async def in_time(future: Future[T], seconds: float) -> T:
-    """Wait for work in a thread; it cannot be stopped there, but nobody has to wait for it."""
-    done = asyncio.wrap_future(future)
-    finished, _ = await asyncio.wait([done], timeout=seconds)
+async def result_within(future: Future[T], seconds: float | None) -> T:
+    """Wait for the result of a thread; the thread goes on if it takes longer, but the client gets an answer."""
+    result = asyncio.wrap_future(future)
+    finished, _ = await asyncio.wait([result], timeout=seconds)
     if not finished:
-        done.cancel()
+        result.cancel()
         raise Problem(
             503, "slow", f"this took more than {seconds:g} s; ask for less, or try later", headers={"Retry-After": "5"}
         )
-    return done.result()
+    return result.result()

@@ -1,4 +1,4 @@
-"""Images from strangers: what they are is told by their first bytes, and how large by their header, before decoding."""
+"""Uploaded images: the first bytes give their format and the header their size, before anything is decoded."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ from lookdown.service.problems import Problem
 
 __all__ = ["Upload", "kind_of", "read_upload"]
 
-_SCANS = 64  # of a progressive JPEG: each goes over all pixels, and an honest one has about ten
+_MAX_SCANS = 64  # of a progressive JPEG: each decodes all pixels again, and about ten are normal
 _TURNS = 4
-_DEEP = {"I;16": 2, "I;16L": 2, "I;16B": 2, "I;16N": 2, "I": 4, "F": 4}  # bytes of a pixel by the mode; else 1 a band
+_PIXEL_BYTES = {"I;16": 2, "I;16L": 2, "I;16B": 2, "I;16N": 2, "I": 4, "F": 4}  # by mode; 1 for the others
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """An image that was read."""
+    """An uploaded image, read and prepared for the network."""
 
-    squares: NDArray[np.uint8]  # (views, bands, size, size): as it lies, and in its other quarter turns
-    thumbnail: bytes  # JPEG, drawn anew
+    squares: NDArray[np.uint8]  # (views, bands, size, size): as it is, and turned by quarters
+    thumbnail: bytes  # JPEG, encoded anew
 
 
 def read_upload(content: bytes, *, pixels: int, bands: int, size: int, turned: bool) -> Upload:
-    """Read an image for a network that takes `bands` and `size`, refusing one of more than `pixels`."""
+    """Read an image for a network that takes `bands` and `size`; refuse it if it has more than `pixels`."""
     kind = kind_of(content)
-    with tempfile.TemporaryDirectory(prefix="lookdown-") as folder:  # every reader of ours takes a file
+    with tempfile.TemporaryDirectory(prefix="lookdown-") as folder:  # our readers take files
         file = Path(folder, f"image.{kind}")
         file.write_bytes(content)
         try:
             _refuse_large(_MEASURES[kind](content, file), pixels)
             chip = fitting(read_chip(file, side=size), bands, "the image")
         except ImageError as error:
-            told = str(error).replace(str(file), "the image").replace(file.name, "the image")
-            raise ImageError(told) from None
+            sentence = str(error).replace(str(file), "the image").replace(file.name, "the image")
+            raise ImageError(sentence) from None
     return Upload(squares(chip, size, _TURNS if turned else 1), thumbnail(chip))
 
 
 def kind_of(content: bytes) -> str:
-    """Return jpeg, png, tif or webp, whatever the file or its type is called; anything else is refused."""
+    """Return jpeg, png, tif or webp, judged by the first bytes; refuse any other format."""
     if content[:3] == b"\xff\xd8\xff":
         return "jpeg"
     if content[:8] == b"\x89PNG\r\n\x1a\n":
@@ -63,11 +63,11 @@ def kind_of(content: bytes) -> str:
         return "webp"
     if not content:
         raise Problem(422, "image", "the image is empty; send one with pixels")
-    raise Problem(415, "image", "this is no image of a known kind; send a JPEG, PNG, TIFF or WebP")
+    raise Problem(415, "image", "this is not an image of a known format; send a JPEG, PNG, TIFF or WebP")
 
 
-def _refuse_large(found: int, pixels: int) -> None:
-    if found > pixels:
+def _refuse_large(measured: int, pixels: int) -> None:
+    if measured > pixels:
         raise Problem(
             413,
             "too-large",
@@ -77,20 +77,20 @@ def _refuse_large(found: int, pixels: int) -> None:
 
 
 def _photograph(content: bytes, file: Path) -> int:
-    """Return the pixels that a JPEG or PNG says it has, or the bytes of deep ones; only its header is read."""
-    if content[:2] == b"\xff\xd8" and content.count(b"\xff\xda") > _SCANS:
+    """Return the pixels of a JPEG or PNG by its header, counted once for each byte of a pixel."""
+    if content[:2] == b"\xff\xd8" and content.count(b"\xff\xda") > _MAX_SCANS:
         raise ImageError("the image is stored in too many scans; save it as a plain JPEG")
     try:
         with open_photograph(file) as image:
-            return image.width * image.height * _DEEP.get(image.mode, 1)
+            return image.width * image.height * _PIXEL_BYTES.get(image.mode, 1)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         return 1 << 62
-    except Exception as error:  # decoders meet broken files with a dozen kinds of error
+    except Exception as error:  # decoders raise a dozen kinds of error for damaged files
         raise ImageError("the image is damaged or truncated; send it again") from error
 
 
 def _webp(content: bytes, file: Path) -> int:
-    """Return the pixels that a WebP says it has; Pillow would take the memory for them when it opens one."""
+    """Return the pixels of a WebP by its header; Pillow allocates memory for all of them as soon as it opens one."""
     kind, head = content[12:16], content[20:30]
     if len(head) == 10 and kind == b"VP8X":
         width, height = (int.from_bytes(head[i : i + 3], "little") + 1 for i in (4, 7))
@@ -105,7 +105,7 @@ def _webp(content: bytes, file: Path) -> int:
 
 
 def _tiff(content: bytes, file: Path) -> int:
-    """Return the bytes of the numbers that a TIFF holds, or of one of its blocks, which is decoded as a whole."""
+    """Return the bytes of a TIFF's pixels, or of its largest block, which is decoded as a whole."""
     try:
         with quietly(), rasterio.Env(**NO_SIDECARS), rasterio.open(file, driver="GTiff") as image:
             block = max(rows * columns for rows, columns in image.block_shapes)
@@ -116,7 +116,7 @@ def _tiff(content: bytes, file: Path) -> int:
 
 
 def _itemsize(dtype: str) -> int:
-    """Return the bytes of a number; GDAL knows kinds that numpy does not, and none is wider than this."""
+    """Return the bytes of a number; none of the types that GDAL has and numpy has not is wider than 16 bytes."""
     return np.dtype(dtype).itemsize if dtype in np.sctypeDict else 16
 
 

@@ -61,7 +61,7 @@ def test_a_calibration_is_of_the_metric_that_was_in_use_when_it_was_asked_for(ga
     gallery.adapt(clusters=5, labels="all", use=False)
     with client_of(gallery) as client:
         served = client.app.state.served  # type: ignore[attr-defined]
-        with served._writer:
+        with served._write_lock:
             started = client.post("/v1/calibrate", json={})
             gallery.use("2-adapted")
         job = finished(client, started)

@@ -1,4 +1,4 @@
-"""Chips of the gallery: to look at, and where writing is allowed to add and remove."""
+"""The chips of the gallery: list and show them, and add or remove them if the service allows it."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _FORM: dict[str, Any] = {
         time={"type": "string", "maxLength": 40, "description": "ISO 8601"},
     ),
 }
-_PICTURE: Responses = {
+_THUMBNAIL: Responses = {
     200: {"content": {"image/jpeg": {"schema": {"type": "string", "format": "binary"}}}},
-    304: {"description": "as you have it"},
+    304: {"description": "not modified"},
     **PROBLEMS,
 }
-_ADDED: Responses = {200: {"description": "it was there already", "model": Added}, **PROBLEMS}
+_ADDED: Responses = {200: {"description": "it is in the gallery already", "model": Added}, **PROBLEMS}
 
 
-class _Told(BaseModel):
-    """What a client says of an image."""
+class _ImageDescription(BaseModel):
+    """The fields of the form beside the image."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -51,22 +51,24 @@ class _Told(BaseModel):
     time: Annotated[str, Field(max_length=40)] | None = None
 
 
-async def _named(request: Request) -> str:
-    """Return the id in the path, which is kept as it was sent until here."""
+async def _id(request: Request) -> str:
+    """Return the id in the path, which is percent-encoded up to here."""
     return unquote(request.path_params["id"])
 
 
-Named = Annotated[str, Depends(_named)]
-_ID = {"parameters": [{"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}]}
+ChipId = Annotated[str, Depends(_id)]
+_ID_PARAMETER = {
+    "parameters": [{"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}]
+}
 
 
 @router.get("", response_model=Chips, responses=PROBLEMS)
-async def listed(
+async def list_chips(
     served: GalleryDependency,
     limit: Annotated[int, Query(ge=1, le=500)] = 48,
     offset: Annotated[int, Query(ge=0, le=1 << 31)] = 0,
 ) -> Response:
-    """Return some chips from all over the archive: something to begin with."""
+    """Return chips spread evenly over the archive, as a first look at it."""
 
     def work() -> Response:
         snapshot = served.gallery.snapshot
@@ -79,17 +81,17 @@ async def listed(
 @router.get(
     "/{id}/thumbnail",
     response_class=Response,
-    responses=_PICTURE,
-    openapi_extra=_ID,
+    responses=_THUMBNAIL,
+    openapi_extra=_ID_PARAMETER,
 )
-async def thumbnail(served: GalleryDependency, name: Named, request: Request) -> Response:
-    """Return the picture of a chip."""
+async def thumbnail(served: GalleryDependency, id: ChipId, request: Request) -> Response:
+    """Return the thumbnail of a chip."""
 
     def work() -> Response:
         snapshot = served.gallery.snapshot
-        row = _row(snapshot, name)
+        row = _row(snapshot, id)
         content = bytes(snapshot.read(row, ["thumbnail"])[0]["thumbnail"])
-        # By what it shows: another gallery may have a chip of that name, and may be served at this very address.
+        # A digest of the content: another gallery at this address may have a chip of the same id.
         headers = {"ETag": f'"1-{hashlib.sha256(content).hexdigest()[:24]}"', "Cache-Control": "private, no-cache"}
         if headers["ETag"] in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
@@ -101,13 +103,13 @@ async def thumbnail(served: GalleryDependency, name: Named, request: Request) ->
     return await served.reading.run(work)
 
 
-@router.get("/{id}", response_model=Chip, responses=PROBLEMS, openapi_extra=_ID)
-async def one(served: GalleryDependency, name: Named) -> Response:
-    """Return what is known of a chip."""
+@router.get("/{id}", response_model=Chip, responses=PROBLEMS, openapi_extra=_ID_PARAMETER)
+async def read_chip(served: GalleryDependency, id: ChipId) -> Response:
+    """Return the metadata of a chip."""
 
     def work() -> Response:
         snapshot = served.gallery.snapshot
-        return JSONResponse(chips(snapshot, _row(snapshot, name))[0])
+        return JSONResponse(chips(snapshot, _row(snapshot, id))[0])
 
     return await served.reading.run(work)
 
@@ -121,18 +123,18 @@ async def one(served: GalleryDependency, name: Named) -> Response:
     openapi_extra={"requestBody": _FORM},
 )
 async def add(request: Request, served: GalleryDependency) -> Response:
-    """Add an image as a chip; it goes by a digest of its bytes."""
-    content, told = await _form(request, served.settings.json_bytes)
+    """Add an image as a chip; its id is a digest of its bytes."""
+    content, description = await _form(request, served.settings.json_bytes)
     upload = await served.read_image(content, turned=False)
     embedding = await served.embed(upload)
-    name = f"upload-{hashlib.sha256(content).hexdigest()[:24]}"
-    row = told.model_dump() | {"id": name, "source": name, "thumbnail": upload.thumbnail}
+    id = f"upload-{hashlib.sha256(content).hexdigest()[:24]}"
+    row = description.model_dump() | {"id": id, "source": id, "thumbnail": upload.thumbnail}
 
     def work() -> Response:
         embedder = served.gallery.embedder
-        assert embedder is not None  # it has just been used
+        assert embedder is not None  # read_image has used it
         added = served.gallery.add_embeddings([row], embedding, fingerprint=embedder.fingerprint)
-        return JSONResponse({"id": name}, 201 if added.added else 200)
+        return JSONResponse({"id": id}, 201 if added.added else 200)
 
     return await served.change(work)
 
@@ -143,35 +145,35 @@ async def add(request: Request, served: GalleryDependency) -> Response:
     response_class=Response,
     dependencies=[needs("write")],
     responses=PROBLEMS,
-    openapi_extra=_ID,
+    openapi_extra=_ID_PARAMETER,
 )
-async def remove(served: GalleryDependency, name: Named) -> Response:
-    """Take a chip out of the gallery; the file that it came from stays."""
+async def remove(served: GalleryDependency, id: ChipId) -> Response:
+    """Remove a chip from the gallery; its source file stays."""
 
     def work() -> Response:
-        served.check_chips([name])
-        served.gallery.remove([name])
+        served.check_chips([id])
+        served.gallery.remove([id])
         return Response(status_code=204)
 
     return await served.change(work)
 
 
-def _row(snapshot: Snapshot, name: str) -> Rows:
-    row = snapshot.find([name])
+def _row(snapshot: Snapshot, id: str) -> Rows:
+    row = snapshot.find([id])
     if row[0] < 0:
-        raise unknown("chip", name)
+        raise unknown("chip", id)
     return row
 
 
-async def _form(request: Request, limit: int) -> tuple[bytes, _Told]:
+async def _form(request: Request, limit: int) -> tuple[bytes, _ImageDescription]:
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise Problem(415, "media-type", "send multipart/form-data with an image")
     async with request.form(max_files=1, max_fields=3, max_part_size=limit) as form:
         image = form.get("image")
         if not isinstance(image, UploadFile):
             raise Problem(422, "input", "the form has no file `image`; add one")
-        told = {name: value for name, value in form.items() if name != "image" and value != ""}
+        fields = {name: value for name, value in form.items() if name != "image" and value != ""}
         try:
-            return await image.read(), _Told.model_validate(told)
+            return await image.read(), _ImageDescription.model_validate(fields)
         except ValidationError as error:
             raise Problem(422, "input", sentence_of(error.errors())) from None

@@ -1,4 +1,4 @@
-"""What the gallery holds, as numbers and as a plane; whether the service is up, and what it has counted."""
+"""What the gallery holds, in numbers and as a map; the health of the service, and its metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["router"]
 
 router = APIRouter(tags=["overview"])
 
-_COUNTED: Responses = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **PROBLEMS}
+_PLAIN_TEXT: Responses = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **PROBLEMS}
 
 
 @router.head("/healthz", include_in_schema=False)
@@ -29,15 +29,15 @@ async def health() -> Response:
     return JSONResponse({"status": "ok"})
 
 
-@router.get("/metrics", response_class=Response, responses=_COUNTED)
-async def counted(served: GalleryDependency) -> Response:
-    """Return what the service has counted, for Prometheus."""
-    return Response(served.instruments.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+@router.get("/metrics", response_class=Response, responses=_PLAIN_TEXT)
+async def prometheus(served: GalleryDependency) -> Response:
+    """Return counts and times of requests, for Prometheus."""
+    return Response(served.prometheus.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 @router.get("/v1/stats", response_model=Stats, responses=PROBLEMS)
 async def overview(served: GalleryDependency) -> Response:
-    """Return what the gallery holds, and what may be done with it here."""
+    """Return what the gallery holds, and what this service allows."""
     return await served.reading.run(lambda: JSONResponse(stats(served.gallery, served.settings)))
 
 
@@ -47,7 +47,7 @@ async def embedding_map(
     limit: Annotated[int, Query(ge=0, le=5_000)] = 3_000,
     ids: Annotated[list[Id] | None, Query(max_length=1_000, description="these chips instead of a sample")] = None,
 ) -> Response:
-    """Return chips in the plane of the first two principal components of their embeddings."""
+    """Return chips with their positions in the plane of the first two principal components of the embeddings."""
 
     def work() -> Response:
         snapshot = served.gallery.snapshot
