@@ -20,7 +20,7 @@ from lookdown.gallery.search.engines.engine import Engine, Nearest, Vectors, Vec
 from lookdown.gallery.search.engines.exact import Exact
 from lookdown.gallery.search.engines.ivf import IVF
 from lookdown.gallery.search.where import Where
-from lookdown.gallery.store.columns import Codes, Columns
+from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns
 from sidebyside import QUICK, Row, compare, peak_memory, report
 
 ROWS, DIMENSIONS, K = 40_000 if QUICK else 1_000_000, 64, 50
@@ -47,10 +47,10 @@ def stream(z: Vectors) -> VectorStream:
     return VectorStream(len(z), z.shape[1], lambda: (z[begin : begin + BATCH] for begin in range(0, len(z), BATCH)))
 
 
-def no_columns(rows: int) -> Columns:
+def no_columns(rows: int) -> FilterColumns:
     """Nothing that a filter could read."""
-    none, flags = Codes((), np.empty(0, np.int32)), np.zeros(rows, np.bool_)
-    return Columns(none, none, none, np.empty(0, "datetime64[us]"), flags, np.empty((0, 4)), lambda some: [])
+    none, flags = CategoricalColumn((), np.empty(0, np.int32)), np.zeros(rows, np.bool_)
+    return FilterColumns(none, none, none, np.empty(0, "datetime64[us]"), flags, np.empty((0, 4)), lambda some: [])
 
 
 @dataclass(frozen=True, eq=False)  # known by itself: an array has no hash
@@ -59,7 +59,7 @@ class Keeping:
 
     mask: NDArray[np.bool_]
 
-    def rows(self, columns: Columns) -> NDArray[np.bool_]:
+    def rows(self, columns: FilterColumns) -> NDArray[np.bool_]:
         """Return which rows it keeps."""
         return self.mask
 
@@ -195,7 +195,7 @@ def memory(name: str) -> Row:
 
 def load(name: str) -> None:
     """Print by how many GB this process grows at most; what libraries take for themselves is taken before."""
-    make: dict[str, Callable[[VectorStream, Columns], Engine]] = {"exact": Exact, "ivf": IVF}
+    make: dict[str, Callable[[VectorStream, FilterColumns], Engine]] = {"exact": Exact, "ivf": IVF}
     before = 0
     for rows in (20_000, ROWS):
 

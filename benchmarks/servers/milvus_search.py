@@ -17,12 +17,12 @@ from tests.gallery.scale.running_milvus import RunningMilvus, why_not
 from threadpoolctl import threadpool_limits
 
 from lookdown.gallery.scale.milvus import Milvus
-from lookdown.gallery.scale.milvus_collection import MilvusPlace
+from lookdown.gallery.scale.milvus_collection import MilvusGallery
 from lookdown.gallery.scale.milvus_server import MilvusServer
 from lookdown.gallery.search.engines.engine import Nearest, Vectors
 from lookdown.gallery.search.engines.exact import Exact
 from lookdown.gallery.search.where import Where
-from lookdown.gallery.store.columns import Codes, Columns
+from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns
 from search import chips, one_by_one, recall, stream
 from sidebyside import Row, compare, report
 
@@ -34,12 +34,12 @@ SHARES = (0.002, 0.01, 0.2, 0.5, 0.8)
 INDEXES = {"HNSW": ({"M": 16, "efConstruction": 200}, {"ef": 128}), "IVF_FLAT": ({"nlist": 512}, {"nprobe": 16})}
 
 
-def columns(scenes: NDArray[np.int32]) -> Columns:
+def columns(scenes: NDArray[np.int32]) -> FilterColumns:
     """Chips of many scenes, and nothing else that a filter could read."""
-    rows, none = len(scenes), Codes((), np.full(len(scenes), -1, np.int32))
-    return Columns(
+    rows, none = len(scenes), CategoricalColumn((), np.full(len(scenes), -1, np.int32))
+    return FilterColumns(
         labels=none,
-        scenes=Codes(tuple(map(str, range(SCENES))), scenes),
+        scenes=CategoricalColumn(tuple(map(str, range(SCENES))), scenes),
         sensors=none,
         times=np.full(rows, np.datetime64("NaT", "us")),
         background=np.zeros(rows, np.bool_),
@@ -139,7 +139,7 @@ def main() -> None:
             exact = Exact(stream(z), table)
             approximate(server, exact, z, scenes, queries)
             begin = time.perf_counter()
-            served = Milvus(stream(z), table, np.arange(ROWS), MilvusPlace(server, "bench"), "1-trained")
+            served = Milvus(stream(z), table, np.arange(ROWS), MilvusGallery(server, "bench"), "1-trained")
             print(f"{ROWS:,} rows sent in {time.perf_counter() - begin:.1f} s\n")
             until_in_order(server)
             rows = side_by_side(served, exact, queries)

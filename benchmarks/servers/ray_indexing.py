@@ -15,7 +15,7 @@ from tests.gallery.scale.ray_nodes import RayNodes  # first: it says how Ray is 
 from embedding import exports
 from indexing import archive, gathered, squares
 from lookdown import Embedder, Gallery
-from lookdown.gallery.scale.ray_session import workers_at
+from lookdown.gallery.scale.ray_cluster import workers_at
 from lookdown.networks import ExportedEmbedder
 from sidebyside import Row, compare, report
 

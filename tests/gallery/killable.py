@@ -203,15 +203,15 @@ def index(say: Say, gallery: str, images: str, embedder: str) -> None:
 
 def add(say: Say, gallery: str, name: str, chips: int, lease: float) -> None:
     """Add chips in steps of a few, to a table in a bucket, and say the last id of each step once it is in."""
-    adding._TOGETHER, bucket.LEASE = STEP, lease
+    adding._TOGETHER, bucket.LEASE_SECONDS = STEP, lease
     opened = Gallery.open(gallery)
-    append = opened._records.append
+    append = opened._table.append
 
     def told(rows: Sequence[Mapping[str, Any]], embeddings: Embeddings, *, first_key: int) -> None:
         append(rows, embeddings, first_key=first_key)
         say(rows[-1]["id"])
 
-    opened._records.append = told  # type: ignore[method-assign]
+    opened._table.append = told  # type: ignore[method-assign]
     say("opened")
     rows = [{"id": f"{name} {place}"} for place in range(chips)]
     say({"added": opened.add_embeddings(rows, kinds(chips, opened.snapshot.dimension)[0]).added})
@@ -288,7 +288,7 @@ def read(say: Say, gallery: str, until: str) -> None:
         opened.refresh()
         snapshot, name = opened.snapshot, opened.metric
         found = opened.search(query, k=20, overlap=None)
-        scores = opened._shelf.load(name).score(query[None].astype(np.float64), snapshot.embeddings())[0]
+        scores = opened._registry.load(name).score(query[None].astype(np.float64), snapshot.embeddings())[0]
         ids = snapshot.ids.to_pylist()
         wanted = [ids[row] for row in np.argsort(-scores, kind="stable")[:20]]
         batches = [text.split(",")[0] for text in ids if text.startswith("batch")]

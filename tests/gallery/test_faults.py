@@ -159,8 +159,8 @@ def test_killed_at_any_change_of_a_file_while_it_is_made_a_gallery_can_be_made_a
 def leftovers(path: Path) -> list[str]:
     """What a killed writer left: files half written beside their place, metrics that nobody knows of."""
     hidden = [file for file in path.rglob("*") if file.name.startswith(".") or "#" in file.name]
-    shelf = path / "metrics"
-    unknown = [item for item in shelf.iterdir() if item.is_dir() and not (shelf / f"{item.name}.json").exists()]
+    registry = path / "metrics"
+    unknown = [item for item in registry.iterdir() if item.is_dir() and not (registry / f"{item.name}.json").exists()]
     return [str(item.relative_to(path)) for item in {*hidden, *unknown}]
 
 
@@ -173,10 +173,10 @@ def check_learnt(path: Path, acknowledged: str, checked: set[str], told: str) ->
     new = set(names) - checked
     assert not checked or len(new) <= 1, f"{told}: {new} of {names}, where one step makes one metric"
     for name in new:
-        gallery._shelf.load(name)
+        gallery._registry.load(name)
     checked |= set(names)
     X = gallery.snapshot.embeddings()
-    scores = gallery._shelf.load(gallery.metric).score(X[5:6].astype(np.float64), X.astype(np.float64))[0]
+    scores = gallery._registry.load(gallery.metric).score(X[5:6].astype(np.float64), X.astype(np.float64))[0]
     ids = gallery.snapshot.ids
     found = gallery.search(X[5], k=10, overlap=None)
     assert found.metric == gallery.metric

@@ -13,8 +13,8 @@ from tests.gallery.galleries import LABELS, SCENES, SENSORS, kinds, rows_of, vec
 
 from lookdown import Cosine, Euclidean, Gallery, GaussianLikelihoodRatio, MixtureLikelihoodRatio, Where
 from lookdown.errors import GalleryBusyError, GalleryError, InputError, NotFittedError
-from lookdown.gallery.store.folder import GalleryFolder
-from lookdown.gallery.store.records import Snapshot
+from lookdown.gallery.store.gallery_folder import GalleryFolder
+from lookdown.gallery.store.snapshot import Snapshot
 
 EngineName = Literal["exact", "ivf", "milvus"]
 ENGINES = ("exact", "ivf", pytest.param("milvus", marks=pytest.mark.server))
@@ -38,7 +38,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> E
 
 def ranked(gallery: Gallery, X: NDArray[np.float32], query: NDArray[np.float32]) -> tuple[list[int], NDArray[Any]]:
     """Return rows best first, and all scores, from the formula of the metric in use."""
-    scores = gallery._shelf.load(gallery.metric).score(query[None].astype(np.float64), X.astype(np.float64))[0]
+    scores = gallery._registry.load(gallery.metric).score(query[None].astype(np.float64), X.astype(np.float64))[0]
     return list(np.argsort(-scores, kind="stable")), scores
 
 

@@ -48,7 +48,7 @@ def test_what_is_learnt_is_what_adapt_gives_for_the_same_labels(tmp_path: Path) 
     labels = np.full(len(X), -1)
     labels[:40], labels[50], labels[51] = y[:40], 100, 101
     wanted = adapt(Cosine().fit(X), X, labels=labels)
-    found = gallery._shelf.load("2-taught")
+    found = gallery._registry.load("2-taught")
     np.testing.assert_allclose(found.score(X[:5], X), wanted.metric.score(X[:5], X), rtol=1e-4)
 
 
@@ -108,8 +108,8 @@ def test_calibration_leaves_out_what_the_metric_was_taught_by(tmp_path: Path) ->
     about = gallery.metrics()[-1]
     assert about.calibrated
     assert set(about.taught_by) == set(ids[:60])
-    metric = gallery._shelf.load("2-taught").calibrate(X[60:180], y[60:180])
-    calibration = gallery._shelf.load("3-calibrated").calibration_
+    metric = gallery._registry.load("2-taught").calibrate(X[60:180], y[60:180])
+    calibration = gallery._registry.load("3-calibrated").calibration_
     assert calibration is not None
     assert metric.calibration_ is not None
     np.testing.assert_allclose(calibration.false_alarm[0], metric.calibration_.false_alarm[0])

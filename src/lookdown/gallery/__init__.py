@@ -5,6 +5,6 @@ from lookdown.gallery.index.intake import Cutting
 from lookdown.gallery.learning import Learnt
 from lookdown.gallery.results.hit import Hit, Results
 from lookdown.gallery.search.where import Where
-from lookdown.gallery.store.stats import Stats
+from lookdown.gallery.store.stats import GalleryStats
 
-__all__ = ["Cutting", "Gallery", "Hit", "Learnt", "Results", "Stats", "Where"]
+__all__ = ["Cutting", "Gallery", "GalleryStats", "Hit", "Learnt", "Results", "Where"]

@@ -23,11 +23,11 @@ from lookdown.gallery.search.examples import Example, as_examples, is_embedding,
 from lookdown.gallery.search.request import Request
 from lookdown.gallery.search.views import COSINE, Views
 from lookdown.gallery.search.where import Where
-from lookdown.gallery.store.columns import Rows
-from lookdown.gallery.store.folder import GalleryFolder
-from lookdown.gallery.store.metric_shelf import MetricShelf, ShelvedMetric
-from lookdown.gallery.store.records import Mark, Records, Snapshot
-from lookdown.gallery.store.stats import Stats, count
+from lookdown.gallery.store.gallery_folder import GalleryFolder
+from lookdown.gallery.store.metric_registry import MetricInfo, MetricRegistry
+from lookdown.gallery.store.snapshot import ChipLabel, Rows, Snapshot
+from lookdown.gallery.store.stats import GalleryStats, gallery_stats
+from lookdown.gallery.store.table import ChipTable
 from lookdown.metrics import Cosine, Euclidean, Metric
 from lookdown.networks.exported import ExportedEmbedder
 from lookdown.networks.exports import FOLDER as EXPORTED
@@ -56,9 +56,9 @@ class Gallery:
         self._folder = GalleryFolder.open(self.path)
         if table is not None:
             self._folder.refuse_other_table(table)
-        self._records = Records.open(self._folder.place)
-        self._shelf = MetricShelf(self.path / "metrics")
-        self._views = Views(self.path, self._records, self._shelf, engine)
+        self._table = ChipTable.open(self._folder.location)
+        self._registry = MetricRegistry(self.path / "metrics")
+        self._views = Views(self.path, self._table, self._registry, engine)
 
     @classmethod
     def create(
@@ -91,14 +91,14 @@ class Gallery:
         folder = GalleryFolder.begin(path, width, None if embedder is None else embedder.fingerprint, table)
         with folder.writing():
             folder.refuse_finished()  # by another process, meanwhile
-            Records.create(folder.place, width)
+            ChipTable.create(folder.location, width)
             if isinstance(embedder, ExportedEmbedder):
                 embedder.save(path / EXPORTED / embedder.about.name, overwrite=True)
             elif embedder is not None:
                 embedder.save(path / "embedder", overwrite=True)
-            shelf = MetricShelf.empty(path / "metrics")
+            registry = MetricRegistry.create(path / "metrics")
             kind = "cosine" if isinstance(chosen, Cosine) else "trained"
-            shelf.use(shelf.add(chosen, kind, about).name)
+            registry.use(registry.add(chosen, kind, about).name)
             folder.write()
         return cls(path, engine=engine)
 
@@ -235,12 +235,12 @@ class Gallery:
         parts = parts_of(given, cutting or Cutting(), every_role=every_role)
         with self._folder.writing():
             if workers is None:
-                added = add_chips(self._records, self.embedder, parts, progress)
+                added = add_chips(self._table, self.embedder, parts, progress)
             else:
                 from lookdown.gallery.scale.ray_indexing import add_chips_on_ray
 
-                added = add_chips_on_ray(self._records, self.embedder, parts, progress, workers)
-            note_skipped(self.path / "skipped.csv", added.skipped, self._records)
+                added = add_chips_on_ray(self._table, self.embedder, parts, progress, workers)
+            note_skipped(self.path / "skipped.csv", added.skipped, self._table)
         self.refresh()
         return added
 
@@ -257,7 +257,7 @@ class Gallery:
                 f"{self._folder.fingerprint}; embed the images with the network of this gallery"
             )
         with self._folder.writing():
-            added = add_vectors(self._records, rows, embeddings, self._folder.dimension)
+            added = add_vectors(self._table, rows, embeddings, self._folder.dimension)
         self.refresh()
         return added
 
@@ -272,8 +272,8 @@ class Gallery:
             else:
                 rows = np.unique(self._rows(ids or ()))
             if len(rows):
-                self._records.remove(self.snapshot.keys[rows])
-                self._records.tidy()
+                self._table.remove(self.snapshot.keys[rows])
+                self._table.tidy()
         self.refresh()
         return len(rows)
 
@@ -350,7 +350,7 @@ class Gallery:
         *,
         background: Sequence[str] = (),
         marked: bool = True,
-    ) -> dict[str, Mark]:
+    ) -> dict[str, ChipLabel]:
         """Say what chips show: a kind each, or None to take a label away; those in `background` show no object.
 
         Returns what was known of them until then, which undoes it.
@@ -366,10 +366,10 @@ class Gallery:
         with self._folder.writing():
             self.refresh()
             self._rows([*ids, *background])
-            before = self.snapshot.marks([*ids, *background])
+            before = self.snapshot.labels_of([*ids, *background])
             told = [*labels, *[None] * len(background)]
             empty = [*[False] * len(ids), *[True] * len(background)]
-            self._records.mark([*ids, *background], told, empty, marked=marked)
+            self._table.mark([*ids, *background], told, empty, marked=marked)
         self.refresh()
         return before
 
@@ -409,7 +409,7 @@ class Gallery:
         if workers is not None:
             from lookdown.gallery.scale.ray_shards import shards_on_ray
 
-            options["shards"] = partial(shards_on_ray, self._records, workers)
+            options["shards"] = partial(shards_on_ray, self._table, workers)
         return self._estimate("adapted", **options, progress=progress)
 
     def calibrate(
@@ -422,48 +422,48 @@ class Gallery:
         """
         with self._folder.writing():
             self.refresh()
-            learnt = calibrate(self.snapshot, self._shelf, metric=metric, labels=labels, seed=seed, use=use)
+            learnt = calibrate(self.snapshot, self._registry, metric=metric, labels=labels, seed=seed, use=use)
         self.refresh()
         return learnt
 
-    def metrics(self) -> list[ShelvedMetric]:
+    def metrics(self) -> list[MetricInfo]:
         """Return what is known of each metric, oldest first."""
-        return [self._shelf.about(name) for name in self._shelf.names()]
+        return [self._registry.info(name) for name in self._registry.names()]
 
     def metric_names(self) -> list[str]:
         """Return the names of the metrics, oldest first, without reading what is known of them."""
-        return self._shelf.names()
+        return self._registry.names()
 
-    def about_metric(self, metric: str) -> ShelvedMetric:
+    def about_metric(self, metric: str) -> MetricInfo:
         """Return what is known of one metric."""
-        return self._shelf.about(metric)
+        return self._registry.info(metric)
 
     def use(self, metric: str) -> None:
         """Search by another metric of this gallery from now on."""
         with self._folder.writing():
-            self._shelf.use(metric)
+            self._registry.use(metric)
         self.refresh()
 
     def forget(self, metric: str) -> None:
         """Drop a metric of this gallery; not the one in use, and not the first, which others are estimated from."""
         with self._folder.writing():
-            self._shelf.forget(metric)
+            self._registry.forget(metric)
             self._views.forget(metric)
         self.refresh()
 
     def read_metric(self, metric: str) -> Metric:
         """Return a metric of this gallery by its name, or the cosine, which every gallery has."""
-        return self._views.under(COSINE).metric if metric == COSINE else self._shelf.load(metric)
+        return self._views.under(COSINE).metric if metric == COSINE else self._registry.load(metric)
 
-    def stats(self) -> Stats:
+    def stats(self) -> GalleryStats:
         """Return what the gallery holds."""
-        embedder, table = self._folder.fingerprint, self._records.uri
-        return count(self.snapshot, self.path, embedder=embedder, metric=self.metric, table=table)
+        embedder, table = self._folder.fingerprint, self._table.uri
+        return gallery_stats(self.snapshot, self.path, embedder=embedder, metric=self.metric, table=table)
 
     def _estimate(self, kind: Literal["adapted", "taught"], **options: Any) -> Learnt:
         with self._folder.writing():
             self.refresh()
-            learnt = estimate(self.snapshot, self._shelf, kind, **options)
+            learnt = estimate(self.snapshot, self._registry, kind, **options)
         self.refresh()
         return learnt
 

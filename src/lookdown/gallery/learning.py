@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from lookdown.adaptation import Settings, Shards, adapt
 from lookdown.adaptation.adapting import Method
 from lookdown.errors import GalleryError, InputError
-from lookdown.gallery.store.metric_shelf import MetricShelf
-from lookdown.gallery.store.records import Snapshot
+from lookdown.gallery.store.metric_registry import MetricRegistry
+from lookdown.gallery.store.snapshot import Snapshot
 from lookdown.progress import Progress, no_progress
 
 __all__ = ["Labels", "Learnt", "calibrate", "estimate"]
@@ -37,7 +37,7 @@ class Learnt:
 
 def estimate(
     snapshot: Snapshot,
-    shelf: MetricShelf,
+    registry: MetricRegistry,
     kind: Literal["adapted", "taught"],
     *,
     clusters: int | Literal["auto"] = "auto",
@@ -48,25 +48,25 @@ def estimate(
     shards: Callable[[Snapshot], AbstractContextManager[Shards]] | None = None,
     progress: Progress = no_progress,
 ) -> Learnt:
-    """Adapt the metric that the gallery was made with to its embeddings, and put the new one on the shelf and into use.
+    """Adapt the metric that the gallery was made with to its embeddings, and register the new one, and use it.
 
     It starts from that metric every time, so that one adaptation does not build on another. With `shards` the
     embeddings stay where they lie.
     """
     if not len(snapshot):
         raise GalleryError(f"{snapshot.folder} holds no chips yet; add some with `lookdown index`")
-    source = shelf.names()[0]
+    source = registry.names()[0]
     known = _known(snapshot, labels)
     classes = _classes(snapshot, known)
     counts = np.unique(classes[known], return_counts=True)[1]
     if known.any() and (len(counts) < 2 or counts.max() < 2):
         if kind == "taught":
             reason = f"{known.sum()} labels make no pairs yet; label two of a kind, and another kind or background"
-            return Learnt(metric=shelf.current, changed=False, helped=False, reason=reason)
+            return Learnt(metric=registry.current, changed=False, helped=False, reason=reason)
         known[:] = False
     with nullcontext(snapshot.embeddings()) if shards is None else shards(snapshot) as embeddings:
         found = adapt(
-            shelf.load(source),
+            registry.load(source),
             embeddings,
             clusters=clusters,
             method=method,
@@ -75,16 +75,16 @@ def estimate(
             progress=progress,
         )
     if not found.metric.pseudo_labelled_:
-        return Learnt(metric=shelf.current, changed=False, helped=False, reason=found.reason)
-    shelved = shelf.add(found.metric, kind, found.reason, base=source, taught_by=_ids(snapshot, known))
+        return Learnt(metric=registry.current, changed=False, helped=False, reason=found.reason)
+    shelved = registry.add(found.metric, kind, found.reason, base=source, taught_by=_ids(snapshot, known))
     if use:
-        shelf.use(shelved.name)
+        registry.use(shelved.name)
     return Learnt(metric=shelved.name, changed=True, helped=found.helped, reason=found.reason)
 
 
 def calibrate(
     snapshot: Snapshot,
-    shelf: MetricShelf,
+    registry: MetricRegistry,
     *,
     metric: str | None = None,
     labels: Labels = "all",
@@ -95,7 +95,7 @@ def calibrate(
 
     Chips that it was taught by are left out: it would judge itself by what it has learnt.
     """
-    used = shelf.about(shelf.current if metric is None else metric)
+    used = registry.info(registry.current if metric is None else metric)
     known = _known(snapshot, labels)
     taught = snapshot.find(used.taught_by)
     known[taught[taught >= 0]] = False
@@ -107,15 +107,15 @@ def calibrate(
         )
     if len(rows) > _CALIBRATED_ON:
         rows = np.sort(np.random.default_rng(seed).choice(rows, _CALIBRATED_ON, replace=False))
-    measured = deepcopy(shelf.load(used.name))
+    measured = deepcopy(registry.load(used.name))
     groups = [row["scene_group"] for row in snapshot.read(rows, ["scene_group"])]
     columns = snapshot.columns
     known_empty = columns.background[rows]
     measured.calibrate(snapshot.embeddings(rows), columns.labels.codes[rows], groups, known_empty, seed=seed)
     reason = f"{used.name}, calibrated on {len(rows):,} labelled chips of {len(set(groups)):,} places"
-    shelved = shelf.add(measured, "calibrated", reason, base=used.name, taught_by=used.taught_by)
+    shelved = registry.add(measured, "calibrated", reason, base=used.name, taught_by=used.taught_by)
     if use:
-        shelf.use(shelved.name)
+        registry.use(shelved.name)
     return Learnt(metric=shelved.name, changed=True, helped=True, reason=reason)
 
 

@@ -17,8 +17,7 @@ from lookdown.errors import GalleryError
 from lookdown.gallery import Gallery, Hit, Results
 from lookdown.gallery.results.footprints import place
 from lookdown.gallery.results.plain_values import estimate_record, finite, flat_rows, search_record, text
-from lookdown.gallery.store.columns import Rows
-from lookdown.gallery.store.records import Snapshot
+from lookdown.gallery.store.snapshot import Rows, Snapshot
 from lookdown.service.service_settings import ServiceSettings
 
 __all__ = ["chips", "metrics", "named", "search_answer", "spread", "stats", "thumbnail_address"]

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lookdown.gallery.store.columns import Rows
-from lookdown.gallery.store.records import Snapshot
+from lookdown.gallery.store.snapshot import Rows, Snapshot
 
 __all__ = ["Plane", "points"]
 

@@ -6,8 +6,7 @@ import io
 
 from PIL import Image
 
-from lookdown.gallery.store.columns import Rows
-from lookdown.gallery.store.records import Snapshot
+from lookdown.gallery.store.snapshot import Rows, Snapshot
 
 __all__ = ["redrawn", "stored"]
 

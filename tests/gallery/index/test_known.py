@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lookdown.gallery.index.known import AllNew, Known
-from lookdown.gallery.store.records import Records
+from lookdown.gallery.store.table import ChipTable
 
 
 def row(name: str, source: Path | str, polygon: str | None = None) -> dict[str, Any]:
@@ -20,21 +20,21 @@ def row(name: str, source: Path | str, polygon: str | None = None) -> dict[str, 
 
 
 @pytest.fixture
-def records(tmp_path: Path) -> Records:
-    made = Records.create(tmp_path / "g", 2)
+def records(tmp_path: Path) -> ChipTable:
+    made = ChipTable.create(tmp_path / "g", 2)
     (tmp_path / "1.png").write_text("one")
     made.append([row("1.png", tmp_path / "1.png")], np.ones((1, 2), np.float32), first_key=7)
     return made
 
 
-def test_what_is_there_is_not_new_by_its_place_whatever_it_is_called(records: Records, tmp_path: Path) -> None:
+def test_what_is_there_is_not_new_by_its_place_whatever_it_is_called(records: ChipTable, tmp_path: Path) -> None:
     known = Known(records)
     assert not known.is_new(row("1.png", tmp_path / "1.png"), named_by_path=True)
     assert not known.is_new(row("folder/1.png", tmp_path / "1.png"), named_by_path=True)
     assert known.is_new(row("1.png:0,0,9,9", tmp_path / "1.png", "POLYGON ((0 0, 9 9, 0 9, 0 0))"), named_by_path=True)
 
 
-def test_another_file_of_the_name_gets_a_mark_and_the_same_mark_again(records: Records, tmp_path: Path) -> None:
+def test_another_file_of_the_name_gets_a_mark_and_the_same_mark_again(records: ChipTable, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "1.png").write_text("another")
     names = []
@@ -46,20 +46,20 @@ def test_another_file_of_the_name_gets_a_mark_and_the_same_mark_again(records: R
     assert names[0].startswith("1.png#")
 
 
-def test_a_file_that_is_gone_was_moved(records: Records, tmp_path: Path) -> None:
+def test_a_file_that_is_gone_was_moved(records: ChipTable, tmp_path: Path) -> None:
     (tmp_path / "1.png").rename(tmp_path / "2.png")
     known = Known(records)
     assert not known.is_new(row("1.png", tmp_path / "2.png"), named_by_path=True)
     assert known.moved == {"1.png": str(tmp_path / "2.png")}
 
 
-def test_a_copy_of_a_chip_of_a_manifest_is_the_same_chip(records: Records, tmp_path: Path) -> None:
+def test_a_copy_of_a_chip_of_a_manifest_is_the_same_chip(records: ChipTable, tmp_path: Path) -> None:
     (tmp_path / "copy.png").write_text("one")
     assert not Known(records).is_new(row("1.png", tmp_path / "copy.png"), named_by_path=False)
     assert Known(records).is_new(row("1.png", tmp_path / "copy.png"), named_by_path=True)
 
 
-def test_what_was_forgotten_is_new_again(records: Records, tmp_path: Path) -> None:
+def test_what_was_forgotten_is_new_again(records: ChipTable, tmp_path: Path) -> None:
     known = Known(records)
     broken = row("2.png", tmp_path / "2.png")
     assert known.is_new(broken, named_by_path=True)
@@ -67,7 +67,7 @@ def test_what_was_forgotten_is_new_again(records: Records, tmp_path: Path) -> No
     assert known.is_new(broken, named_by_path=True)
 
 
-def test_numbers_begin_above_all_that_were_given(records: Records) -> None:
+def test_numbers_begin_above_all_that_were_given(records: ChipTable) -> None:
     first = Known(records).next_key
     assert first > 7
     records.remove(np.array([7]))

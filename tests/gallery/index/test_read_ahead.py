@@ -19,7 +19,7 @@ from lookdown.gallery.index import read_ahead
 from lookdown.gallery.index.intake import Part
 from lookdown.gallery.index.known import Known
 from lookdown.gallery.index.read_ahead import ahead, batches
-from lookdown.gallery.store.records import Records
+from lookdown.gallery.store.table import ChipTable
 
 SIZE = 16
 
@@ -55,7 +55,7 @@ class Slow(Part):
 
 @pytest.fixture
 def known(tmp_path: Path) -> Known:
-    return Known(Records.create(tmp_path / "g", 2))
+    return Known(ChipTable.create(tmp_path / "g", 2))
 
 
 def slow(count: int, *, first: int = 0, of_one_scene: bool = False) -> Slow:

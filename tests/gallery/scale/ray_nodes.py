@@ -8,7 +8,7 @@ import warnings
 from types import TracebackType
 from typing import Any, Self
 
-from lookdown.gallery.scale.ray_session import _LOOPBACK, _QUIET
+from lookdown.gallery.scale.ray_cluster import _LOOPBACK, _QUIET
 
 os.environ.update(_QUIET | _LOOPBACK)  # read when Ray is imported
 

@@ -20,9 +20,9 @@ from tests.gallery.scale.running_store import KEY, SECRET, RunningStore
 from lookdown import Gallery
 from lookdown.errors import GalleryError, InputError, LookdownError, MissingExtraError, StorageError
 from lookdown.gallery.scale import bucket
-from lookdown.gallery.scale.bucket import Bucket, table_address
-from lookdown.gallery.scale.lease import FILE, NoConditionsError
-from lookdown.gallery.store.records import schema
+from lookdown.gallery.scale.bucket import BucketLocation, table_address
+from lookdown.gallery.scale.lease import LEASE_FILE, NoConditionalPutsError
+from lookdown.gallery.store.table import schema
 from lookdown.service.problems import of_error
 
 X, KINDS = kinds(50)
@@ -81,16 +81,16 @@ def test_a_step_begun_before_a_takeover_is_void(
     gallery = Gallery.create(tmp_path / "g", dimension=8, table=table)
     gallery.add_embeddings(WHOLE[:30], X[:30])
     shutil.copytree(tmp_path / "g", tmp_path / "copy")
-    check = Bucket.check
+    check = BucketLocation.check_lock
 
-    def stands_still(place: Bucket) -> None:
-        check(place)
-        monkeypatch.setattr(Bucket, "check", check)
+    def stands_still(location: BucketLocation) -> None:
+        check(location)
+        monkeypatch.setattr(BucketLocation, "check_lock", check)
         copy = Gallery.open(tmp_path / "copy")
-        with copy._folder.place.writing(tmp_path / "g" / "writer.lock"):  # as if the first were known to be dead
-            copy._records.append(WHOLE[30:40], X[30:40], first_key=1 << 60)
+        with copy._folder.location.writing(tmp_path / "g" / "writer.lock"):  # as if the first were known to be dead
+            copy._table.append(WHOLE[30:40], X[30:40], first_key=1 << 60)
 
-    monkeypatch.setattr(Bucket, "check", stands_still)
+    monkeypatch.setattr(BucketLocation, "check_lock", stands_still)
     with pytest.raises(GalleryError, match=f"another writer has taken over {table}; run the same again"):
         STEPS[step](gallery)
     after = Gallery.open(tmp_path / "copy").snapshot
@@ -105,25 +105,25 @@ def test_a_step_between_the_look_and_the_fence_is_kept(
 ) -> None:
     gallery = Gallery.create(tmp_path / "g", dimension=8, table=table)
     shutil.copytree(tmp_path / "g", tmp_path / "copy")
-    opened = Bucket._dataset
+    opened = BucketLocation.open
 
-    def late(place: Bucket) -> Any:
-        dataset = opened(place)
-        monkeypatch.setattr(Bucket, "_dataset", opened)
-        gallery._records._opened.add(_table(WHOLE[:5]))
+    def late(location: BucketLocation) -> Any:
+        dataset = opened(location)
+        monkeypatch.setattr(BucketLocation, "open", opened)
+        gallery._table._latest().add(_table(WHOLE[:5]))
         return dataset
 
-    with gallery._folder.place.writing(tmp_path / "g" / "writer.lock"):
-        monkeypatch.setattr(Bucket, "_dataset", late)
+    with gallery._folder.location.writing(tmp_path / "g" / "writer.lock"):
+        monkeypatch.setattr(BucketLocation, "open", late)
         copy = Gallery.open(tmp_path / "copy")
-        with copy._folder.place.writing(tmp_path / "g" / "writer.lock"):
+        with copy._folder.location.writing(tmp_path / "g" / "writer.lock"):
             copy.refresh()
             assert len(copy) == 5
 
 
 def _table(rows: list[dict[str, Any]]) -> pa.Table:
     kept = schema(8)
-    known = [row | {"key": place, "marked": False, "embedding": [1.0] * 8} for place, row in enumerate(rows)]
+    known = [row | {"key": location, "marked": False, "embedding": [1.0] * 8} for location, row in enumerate(rows)]
     return pa.Table.from_pylist(known, schema=kept)
 
 
@@ -151,10 +151,10 @@ def test_wrong_credentials_are_told_without_showing_them(tmp_path: Path, store: 
         for work in (
             lambda: Gallery.open(tmp_path / "g"),
             lambda: gallery.remove(["x"]),
-            lambda: gallery._records.snapshot(),
+            lambda: gallery._table.snapshot(),
             lambda: Gallery.create(tmp_path / "h", dimension=8, table=table + "2"),
         ):
-            assert "does not let us in; set AWS_ACCESS_KEY_ID" in refusal(work)
+            assert "refuses our credentials; set AWS_ACCESS_KEY_ID" in refusal(work)
     finally:
         store.let_in(True)
     assert len(Gallery.open(tmp_path / "g")) == 30
@@ -165,7 +165,7 @@ def test_a_store_that_nobody_answers_at_is_told_soon(
 ) -> None:
     vector_gallery(tmp_path / "g", 30, table=table)
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_ports(1)[0]}")
-    monkeypatch.setattr(bucket, "_AWAY_FOR", timedelta(seconds=1))
+    monkeypatch.setattr(bucket, "_RETRY_FOR", timedelta(seconds=1))
     told = refusal(lambda: Gallery.open(tmp_path / "g"))
     assert told.startswith(f"the store of {table} does not answer; check the network and AWS_ENDPOINT_URL")
     monkeypatch.setenv("AWS_ALLOW_HTTP", "false")
@@ -183,29 +183,29 @@ def test_a_table_that_is_gone_or_anothers_is_told(tmp_path: Path, store: Running
     first = Gallery.create(tmp_path / "first", dimension=8, table=table)
     Gallery.create(tmp_path / "second", dimension=5, table=table)  # over a table without rows
     for work in (lambda: Gallery.open(tmp_path / "first"), first.refresh, lambda: first.add_embeddings(WHOLE, X)):
-        assert "is that of another gallery than" in refusal(work)
+        assert "belongs to another gallery than" in refusal(work)
 
 
 def test_a_damaged_lease_and_a_store_without_conditions_are_told(
     tmp_path: Path, store: RunningStore, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gallery, *_ = vector_gallery(tmp_path / "g", 30, table=table)
-    obstore.put(store.objects, f"{table.split('/', 3)[3]}/{FILE}", b"?")
+    obstore.put(store.objects, f"{table.split('/', 3)[3]}/{LEASE_FILE}", b"?")
     assert f"{table}/writer.json is damaged; remove it if nobody is writing" in refusal(lambda: gallery.remove(["x"]))
-    place = Bucket(tmp_path, table, "me")
-    told = str(place.trouble("cannot be written", NoConditionsError()))
+    location = BucketLocation(tmp_path, table, "me")
+    told = str(location.explain("cannot be written", NoConditionalPutsError()))
     assert "does not decide conditional writes (If-None-Match, If-Match)" in told
-    assert str(place.trouble("cannot be written", OSError("501: <Code>NotImplemented</Code>"))) == told
+    assert str(location.explain("cannot be written", OSError("501: <Code>NotImplemented</Code>"))) == told
 
 
 def test_what_is_unknown_is_quoted_without_credentials(tmp_path: Path, store: RunningStore) -> None:
-    place = Bucket(tmp_path, "s3://lake/x", "me")
-    told = place.trouble("cannot be read", OSError(f"LanceError(IO): odd {KEY} {SECRET}: <?xml?><Key>{KEY}</Key>"))
+    location = BucketLocation(tmp_path, "s3://lake/x", "me")
+    told = location.explain("cannot be read", OSError(f"LanceError(IO): odd {KEY} {SECRET}: <?xml?><Key>{KEY}</Key>"))
     assert str(told) == f"the table of {tmp_path} at s3://lake/x cannot be read: odd … …; " + (
         "check the bucket; restore the table from a copy, or index anew"
     )
-    assert SECRET not in repr(place)
-    assert "another region; set AWS_REGION" in str(place.trouble("x", OSError("301 <Code>PermanentRedirect</Code>")))
+    assert SECRET not in repr(location)
+    assert "another region; set AWS_REGION" in str(location.explain("x", OSError("301 <Code>PermanentRedirect</Code>")))
 
 
 def test_what_is_missing_is_named(tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The right to write, which one holds, and which lapses."""
+"""The lock of a table in a bucket: one process holds it, and it expires."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from obstore.store import MemoryStore, from_url
 from tests.gallery.scale.running_store import RunningStore
 
 from lookdown.errors import GalleryBusyError, GalleryError
-from lookdown.gallery.scale.lease import FILE, Clock, Lease, NoConditionsError, UnreadableLeaseError
+from lookdown.gallery.scale.lease import LEASE_FILE, Clock, DamagedLeaseError, Lease, NoConditionalPutsError
 
 SHORT = 2.0  # seconds
 
@@ -88,29 +88,29 @@ def clock(store: RunningStore) -> SetClock:
 
 
 def holder(place: Any) -> object:
-    return json.loads(bytes(obstore.get(place, FILE).bytes()))["writer"]
+    return json.loads(bytes(obstore.get(place, LEASE_FILE).bytes()))["writer"]
 
 
 def test_one_holds_it_and_the_other_is_told_who(place: Any, lock: Path, other: Path, note: Mock) -> None:
     first, second = Lease(place, "s3://lake/x", seconds=60), Lease(place, "s3://lake/x", seconds=60)
-    with first.held(lock, note):
+    with first.hold(lock, note):
         first.check()
         busy = (
             r"s3://lake/x is being written to by process \d+ on \S+ since .*; wait until it is done.*after 60 seconds"
         )
-        with pytest.raises(GalleryBusyError, match=busy), second.held(other, note):
+        with pytest.raises(GalleryBusyError, match=busy), second.hold(other, note):
             pass
     assert holder(place) is None
-    with pytest.raises(GalleryError, match="has lapsed"):
+    with pytest.raises(GalleryError, match="has expired"):
         first.check()
-    with second.held(other, note):
+    with second.hold(other, note):
         assert not note.called
 
 
 @pytest.mark.parametrize("there", [False, True])
 def test_of_many_at_once_one_gets_it(there: bool, place: Any, tmp_path: Path, lock: Path, note: Mock) -> None:
     if there:
-        with Lease(place, "x", seconds=60).held(lock, note):
+        with Lease(place, "x", seconds=60).hold(lock, note):
             pass
     together, enough = threading.Barrier(6), threading.Event()
     outcomes: list[str] = []
@@ -120,7 +120,7 @@ def test_of_many_at_once_one_gets_it(there: bool, place: Any, tmp_path: Path, lo
         file.touch()
         together.wait()
         try:
-            with Lease(place, "x", seconds=60).held(file, note):
+            with Lease(place, "x", seconds=60).hold(file, note):
                 outcomes.append("held")
                 enough.wait()
         except GalleryBusyError:
@@ -139,41 +139,41 @@ def test_of_many_at_once_one_gets_it(there: bool, place: Any, tmp_path: Path, lo
 
 def killed(place: Any, lock: Path, seconds: float = SHORT) -> None:
     """Leave a lease as a killed process does."""
-    Lease(place, "x", seconds=seconds)._take(lock)
+    Lease(place, "x", seconds=seconds)._acquire(lock)
 
 
 def test_a_lease_that_is_renewed_stays_and_one_that_is_not_lapses(
     place: Any, lock: Path, other: Path, note: Mock, store: RunningStore, clock: SetClock
 ) -> None:
-    with Lease(place, "x", seconds=SHORT, clock=clock).held(lock, note):
+    with Lease(place, "x", seconds=SHORT, clock=clock).hold(lock, note):
         clock.advance(1.5 * SHORT)
-        with pytest.raises(GalleryBusyError), Lease(place, "x", seconds=SHORT).held(other, note):
+        with pytest.raises(GalleryBusyError), Lease(place, "x", seconds=SHORT).hold(other, note):
             pass
     killed(place, lock)
-    with pytest.raises(GalleryBusyError), Lease(place, "x", seconds=SHORT).held(other, note):
+    with pytest.raises(GalleryBusyError), Lease(place, "x", seconds=SHORT).hold(other, note):
         pass
     store.advance(SHORT + 1.1)  # the clock of a store shows whole seconds
-    with Lease(place, "x", seconds=SHORT).held(other, note):
+    with Lease(place, "x", seconds=SHORT).hold(other, note):
         assert note.call_count == 1
-    assert [one["path"] for one in obstore.list(place).collect()] == [FILE]  # no clock is left behind
+    assert [one["path"] for one in obstore.list(place).collect()] == [LEASE_FILE]  # no clock is left behind
 
 
 def test_who_holds_the_same_file_lock_need_not_wait(place: Any, lock: Path, note: Mock) -> None:
     killed(place, lock, 60)
-    with Lease(place, "x", seconds=60).held(lock, note):
+    with Lease(place, "x", seconds=60).hold(lock, note):
         assert note.call_count == 1
 
 
 def test_who_comes_after_one_that_failed_voids_what_may_be_under_way(place: Any, lock: Path, note: Mock) -> None:
-    with pytest.raises(OSError, match="cut off"), Lease(place, "x", seconds=60).held(lock, note):
+    with pytest.raises(OSError, match="cut off"), Lease(place, "x", seconds=60).hold(lock, note):
         raise OSError("cut off")
     assert not note.called
     assert holder(place) is None
     note.side_effect = [OSError("not yet"), None]
-    with pytest.raises(OSError, match="not yet"), Lease(place, "x", seconds=60).held(lock, note):
+    with pytest.raises(OSError, match="not yet"), Lease(place, "x", seconds=60).hold(lock, note):
         pass
     for _ in range(2):
-        with Lease(place, "x", seconds=60).held(lock, note):
+        with Lease(place, "x", seconds=60).hold(lock, note):
             assert note.call_count == 2  # by the first that could, and only by that
 
 
@@ -181,15 +181,15 @@ def test_who_was_taken_over_knows_and_does_not_give_back_what_is_anothers(
     place: Any, lock: Path, note: Mock, clock: SetClock
 ) -> None:
     first, second = Lease(place, "x", seconds=SHORT, clock=clock), Lease(place, "x", seconds=60)
-    with first.held(lock, note):
-        with second.held(lock, note):
+    with first.hold(lock, note):
+        with second.hold(lock, note):
             assert note.call_count == 1
             clock.advance(SHORT)
-            with pytest.raises(GalleryError, match=r"has lapsed.*or another writer has taken over"):
+            with pytest.raises(GalleryError, match=r"has expired.*or another writer has taken over"):
                 first.check()
             second.check()
         held = Lease(place, "x", seconds=60)
-        held._take(lock)
+        held._acquire(lock)
     assert holder(place) is not None
 
 
@@ -197,7 +197,7 @@ def test_who_cannot_renew_stops_before_others_may_begin(
     place: Any, lock: Path, store: RunningStore, note: Mock, clock: SetClock
 ) -> None:
     lease = Lease(place, "x", seconds=SHORT, clock=clock)
-    with lease.held(lock, note):
+    with lease.hold(lock, note):
         lease.check()
         store.pause()
         try:
@@ -206,7 +206,7 @@ def test_who_cannot_renew_stops_before_others_may_begin(
                 lease.check()
         finally:
             store.go_on()
-    with Lease(place, "x", seconds=SHORT).held(lock, note):
+    with Lease(place, "x", seconds=SHORT).hold(lock, note):
         pass
 
 
@@ -220,9 +220,9 @@ def test_an_answer_that_was_lost_is_no_refusal(
         return put(*given, **named)  # as a client does that has heard nothing
 
     lease = Lease(place, "x", seconds=SHORT, clock=clock)
-    monkeypatch.setattr(lease, "_prove", lambda: None)
+    monkeypatch.setattr(lease, "_require_conditional_puts", lambda: None)
     monkeypatch.setattr(obstore, "put", twice)
-    with lease.held(lock, note):
+    with lease.hold(lock, note):
         clock.advance(SHORT)
         lease.check()
     assert holder(place) is None
@@ -243,14 +243,14 @@ def test_a_store_that_ignores_conditions_is_found_out(
 ) -> None:
     ignores(lambda mode: (mode == "create") == (which == "create"), monkeypatch)
     memory = MemoryStore()
-    with pytest.raises(NoConditionsError), Lease(memory, "x", seconds=60).held(lock, note):
+    with pytest.raises(NoConditionalPutsError), Lease(memory, "x", seconds=60).hold(lock, note):
         pass
     assert obstore.list(memory).collect() == []
 
 
 def test_what_is_no_lease_is_not_written_over(lock: Path, note: Mock) -> None:
     memory = MemoryStore()
-    obstore.put(memory, FILE, b"mine")
-    with pytest.raises(UnreadableLeaseError), Lease(memory, "x", seconds=60).held(lock, note):
+    obstore.put(memory, LEASE_FILE, b"mine")
+    with pytest.raises(DamagedLeaseError), Lease(memory, "x", seconds=60).hold(lock, note):
         pass
-    assert bytes(obstore.get(memory, FILE).bytes()) == b"mine"
+    assert bytes(obstore.get(memory, LEASE_FILE).bytes()) == b"mine"

@@ -20,7 +20,7 @@ from lookdown.errors import EngineError
 from lookdown.gallery.scale import milvus as engine_module
 from lookdown.gallery.scale import milvus_collection
 from lookdown.gallery.scale.milvus import Milvus
-from lookdown.gallery.scale.milvus_collection import MilvusCollection, MilvusPlace
+from lookdown.gallery.scale.milvus_collection import MilvusCollection, MilvusGallery
 from lookdown.gallery.scale.milvus_facts import facts_of
 from lookdown.gallery.scale.milvus_server import MilvusServer
 from lookdown.gallery.search.engines.engine import VectorStream
@@ -30,19 +30,19 @@ QUERIES = clustered(5, seed=1)
 
 
 @pytest.fixture
-def place(milvus: MilvusServer) -> Iterator[MilvusPlace]:
-    place = MilvusPlace(milvus, f"test_{uuid4().hex}")
+def place(milvus: MilvusServer) -> Iterator[MilvusGallery]:
+    place = MilvusGallery(milvus, f"test_{uuid4().hex}")
     yield place
     for metric in ("1-trained", "2-adapted"):
         place.drop(metric)
 
 
-def made(place: MilvusPlace, keys: Any, table: Any = None, **options: Any) -> Milvus:
+def made(place: MilvusGallery, keys: Any, table: Any = None, **options: Any) -> Milvus:
     keys = np.asarray(keys, np.int64)
     return Milvus(stream(Z[keys]), table or columns(len(keys)), keys, place, "1-trained", **options)
 
 
-def held(place: MilvusPlace) -> list[int]:
+def held(place: MilvusGallery) -> list[int]:
     """All numbers that the server has."""
     rows = place.server.ask(
         "query",
@@ -68,7 +68,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_only_what_is_new_is_sent_and_what_is_gone_is_removed(
-    place: MilvusPlace, monkeypatch: pytest.MonkeyPatch
+    place: MilvusGallery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard = sent(monkeypatch)
     made(place, range(400))
@@ -90,7 +90,7 @@ def test_only_what_is_new_is_sent_and_what_is_gone_is_removed(
         assert_all(found, brute_force(Z[kept], query), 10, rtol=1e-5)
 
 
-def test_rows_of_a_newer_table_are_neither_shown_nor_removed(place: MilvusPlace) -> None:
+def test_rows_of_a_newer_table_are_neither_shown_nor_removed(place: MilvusGallery) -> None:
     old = made(place, range(200))
     new = made(place, range(50, 600))
     assert new.count() == 550
@@ -104,7 +104,7 @@ def test_rows_of_a_newer_table_are_neither_shown_nor_removed(place: MilvusPlace)
     assert old.count() == 200
 
 
-def test_what_is_sent_twice_is_there_once(place: MilvusPlace) -> None:
+def test_what_is_sent_twice_is_there_once(place: MilvusGallery) -> None:
     engine = made(place, range(300))
     collection = engine._collection
     facts = {name: column[:50] for name, column in facts_of(columns(300)).items()}
@@ -115,7 +115,7 @@ def test_what_is_sent_twice_is_there_once(place: MilvusPlace) -> None:
     assert_all(engine.nearest(QUERIES[:1], 300)[0], brute_force(Z[:300], QUERIES[0]), 300, rtol=1e-5)
 
 
-def test_answers_are_whole_where_one_cannot_hold_them(place: MilvusPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_whole_where_one_cannot_hold_them(place: MilvusGallery, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (engine_module, milvus_collection):
         monkeypatch.setattr(module, "MOST", 64)
     engine = made(place, range(600))
@@ -182,7 +182,7 @@ def test_a_metric_that_is_brought_is_searched_in_this_process(tmp_path: Path, mi
     assert (found.engine, found.hits[0].id) == ("exact", rows[3]["id"])
 
 
-def test_rows_that_others_removed_are_missed(place: MilvusPlace) -> None:
+def test_rows_that_others_removed_are_missed(place: MilvusGallery) -> None:
     engine = made(place, range(20))
     engine._collection.remove(np.arange(5))
     engine._collection.settle()
@@ -209,7 +209,7 @@ def test_a_server_killed_in_the_middle_loses_nothing_that_it_acknowledged(
     monkeypatch.setattr(MilvusServer, "ask", ask)
     (tmp_path / "data").mkdir()
     with RunningMilvus(tmp_path / "data", milvus_binaries) as running:
-        place = MilvusPlace(MilvusServer(uri=running.uri, timeout=150), "killed")
+        place = MilvusGallery(MilvusServer(uri=running.uri, timeout=150), "killed")
         kills: list[int] = []
         engines: list[Milvus] = []
 

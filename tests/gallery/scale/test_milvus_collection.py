@@ -11,7 +11,7 @@ import pytest
 from tests.gallery.search.engines.vectors import clustered, columns
 
 from lookdown.errors import EngineError
-from lookdown.gallery.scale.milvus_collection import MilvusCollection, MilvusPlace
+from lookdown.gallery.scale.milvus_collection import MilvusCollection, MilvusGallery
 from lookdown.gallery.scale.milvus_facts import facts_of
 from lookdown.gallery.scale.milvus_server import MilvusServer
 
@@ -19,21 +19,21 @@ Z = clustered(40, 3)
 
 
 @pytest.fixture
-def place(milvus: MilvusServer) -> Iterator[MilvusPlace]:
-    place = MilvusPlace(milvus, f"test_{uuid4().hex}")
+def place(milvus: MilvusServer) -> Iterator[MilvusGallery]:
+    place = MilvusGallery(milvus, f"test_{uuid4().hex}")
     yield place
     place.drop("1-trained")
 
 
 def test_another_gallery_in_the_same_place_has_another_name(milvus: MilvusServer, tmp_path: Path) -> None:
-    names = {MilvusPlace.of(milvus, tmp_path / folder, lineage).gallery for folder in "ab" for lineage in "xy"}
+    names = {MilvusGallery.of(milvus, tmp_path / folder, lineage).gallery for folder in "ab" for lineage in "xy"}
     assert len(names) == 4
-    nasty = MilvusPlace.of(milvus, tmp_path / "it's -- a (船)", "x")
+    nasty = MilvusGallery.of(milvus, tmp_path / "it's -- a (船)", "x")
     assert nasty.collection("1-trained").isidentifier()
     assert nasty.gallery.isascii()
 
 
-def test_a_collection_of_someone_else_is_left_alone(place: MilvusPlace) -> None:
+def test_a_collection_of_someone_else_is_left_alone(place: MilvusGallery) -> None:
     from pymilvus import CollectionSchema, DataType, FieldSchema
 
     fields = [FieldSchema("id", DataType.INT64, is_primary=True), FieldSchema("vector", DataType.FLOAT_VECTOR, dim=16)]
@@ -44,7 +44,7 @@ def test_a_collection_of_someone_else_is_left_alone(place: MilvusPlace) -> None:
         MilvusCollection(place.server, place.collection("1-trained"))
 
 
-def test_what_is_put_comes_back_and_what_is_removed_does_not(place: MilvusPlace) -> None:
+def test_what_is_put_comes_back_and_what_is_removed_does_not(place: MilvusGallery) -> None:
     centre = Z.mean(axis=0)
     name = place.collection("1-trained")
     MilvusCollection.make(place.server, name, centre)
@@ -62,7 +62,7 @@ def test_what_is_put_comes_back_and_what_is_removed_does_not(place: MilvusPlace)
     np.testing.assert_array_equal(found.vectors[order], Z[4:])
 
 
-def test_an_alias_is_no_obstacle_to_dropping(place: MilvusPlace) -> None:
+def test_an_alias_is_no_obstacle_to_dropping(place: MilvusGallery) -> None:
     name = place.collection("1-trained")
     MilvusCollection.make(place.server, name, Z[0])
     place.use("1-trained")

@@ -10,11 +10,11 @@ from tests.gallery.galleries import LABELS, SCENES, vector_gallery
 
 from lookdown.gallery.scale.milvus_facts import FACTS, facts_of, stamps_of, term_of
 from lookdown.gallery.search.where import Where
-from lookdown.gallery.store.columns import Columns
+from lookdown.gallery.store.snapshot import FilterColumns
 
 
 @pytest.fixture(scope="module")
-def columns(tmp_path_factory: pytest.TempPathFactory) -> Columns:
+def columns(tmp_path_factory: pytest.TempPathFactory) -> FilterColumns:
     gallery, _, _ = vector_gallery(tmp_path_factory.mktemp("facts") / "g", 200)
     return gallery.snapshot.columns
 
@@ -39,7 +39,7 @@ def is_true(term: str, row: dict[str, Any]) -> bool:
         Where(within=(170.0, -10.0, -170.0, 60.0)),
     ],
 )
-def test_a_term_is_true_of_all_that_the_filter_keeps(where: Where, columns: Columns) -> None:
+def test_a_term_is_true_of_all_that_the_filter_keeps(where: Where, columns: FilterColumns) -> None:
     facts = {name: column.tolist() for name, column in facts_of(columns).items()}
     term = term_of(where)
     true = [is_true(term, {name: facts[name][row] for name in FACTS}) for row in range(len(columns))]
@@ -55,7 +55,7 @@ def test_no_text_of_a_user_stands_in_a_term() -> None:
     assert set(term) <= set("labelscenorid [],0123456789")
 
 
-def test_a_stamp_changes_with_any_fact(columns: Columns) -> None:
+def test_a_stamp_changes_with_any_fact(columns: FilterColumns) -> None:
     facts = facts_of(columns)
     before = stamps_of(facts)
     np.testing.assert_array_equal(before, stamps_of(facts_of(columns)))

@@ -21,7 +21,7 @@ from tests.gallery.scale.running_store import BUCKET, KEY, SECRET, RunningStore
 from lookdown import Gallery, Where
 from lookdown.errors import GalleryBusyError, GalleryError
 from lookdown.gallery.scale import bucket
-from lookdown.gallery.store import records
+from lookdown.gallery.store import table as table_module
 
 LEASE = 3.0  # seconds: enough for the pauses of a busy machine
 
@@ -95,10 +95,10 @@ def test_the_folder_knows_the_table_and_no_credentials(tmp_path: Path, table: st
             content = file.read_bytes()
             assert KEY.encode() not in content
             assert SECRET.encode() not in content
-    assert gallery._records.uri == f"{table}/records.lance"
-    assert gallery._records.storage_options["aws_access_key_id"] == KEY
+    assert gallery._table.uri == f"{table}/records.lance"
+    assert gallery._table.storage_options["aws_access_key_id"] == KEY
     Gallery.open(tmp_path / "g", table=table)
-    with pytest.raises(GalleryError, match=f"has its table at {table}/records.lance, and it stays there; leave"):
+    with pytest.raises(GalleryError, match=f"has its table at {table}/records.lance, and it stays there; omit"):
         Gallery.open(tmp_path / "g", table=f"{table}2")
     vector_gallery(tmp_path / "local", 20)
     with pytest.raises(GalleryError, match=r"has its table at .*local/records\.lance, and it stays there"):
@@ -200,7 +200,7 @@ def test_a_writer_that_slept_too_long_stops_when_it_wakes(
     child.go_on()
     said = child.join()
     assert said[-1]["error"] == "GalleryError"
-    assert "has lapsed" in said[-1]["message"] or "another writer has taken over" in said[-1]["message"]
+    assert "has expired" in said[-1]["message"] or "another writer has taken over" in said[-1]["message"]
     assert whole(copy) == ids  # not one row after another had begun
     assert all(name in ids for name in said[1:-1])
 
@@ -228,7 +228,7 @@ def test_what_a_killed_step_left_is_in_nobodys_way_and_old_versions_go(
     for place in range(12):
         gallery.add_embeddings([{"id": f"one {place}"}], np.ones((1, 8)))
     many = store.names(f"{below}/records.lance/data")
-    monkeypatch.setattr(records, "_KEPT", timedelta(milliseconds=1))
+    monkeypatch.setattr(table_module, "_KEEP_VERSIONS", timedelta(milliseconds=1))
     gallery.add_embeddings([{"id": "last"}], np.ones((1, 8)))
     few = store.names(f"{below}/records.lance/data")
     assert len(few) < len(many)

@@ -25,8 +25,8 @@ from lookdown.gallery.index.adding import Added
 from lookdown.gallery.index.intake import parts_of
 from lookdown.gallery.index.known import Known
 from lookdown.gallery.scale import ray_indexing
-from lookdown.gallery.scale.ray_session import Workers
-from lookdown.gallery.store.records import Records
+from lookdown.gallery.scale.ray_cluster import Workers
+from lookdown.gallery.store.table import ChipTable
 from lookdown.networks import Embedder
 
 CHIPS = 160
@@ -224,7 +224,7 @@ def work(
     embedder: Embedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Gallery, ray_indexing._Embedding]:
     gallery = Gallery.create(tmp_path / "gallery", embedder)
-    records = Records.open(gallery.path)
+    records = ChipTable.open(gallery.path)
     monkeypatch.setattr(ray_indexing, "_opened", lambda network: embedder)
     monkeypatch.setattr(ray_indexing, "_node_id", lambda: "here")
     return gallery, ray_indexing._Embedding(None, records.uri, records.storage_options)
@@ -234,7 +234,7 @@ def test_a_job_is_written_beside_the_table_and_becomes_part_of_it_by_a_commit(
     archive: Path, work: tuple[Gallery, ray_indexing._Embedding]
 ) -> None:
     gallery, embedding = work
-    records = Records.open(gallery.path)
+    records = ChipTable.open(gallery.path)
     known = Known(records)
     ((parts, told), last) = ray_indexing._steps(parts_of([archive], CUTTING), known, 100)
     jobs = ray_indexing._jobs(parts, known, Workers("here", 2))
@@ -254,7 +254,7 @@ def test_images_that_a_node_does_not_see_are_told_and_not_taken_for_broken_ones(
 ) -> None:
     gallery, embedding = work
     shutil.copytree(archive / "tanker", tmp_path / "tanker")
-    records = Records.open(gallery.path)
+    records = ChipTable.open(gallery.path)
     known = Known(records)
     ((parts, _),) = ray_indexing._steps(parts_of([tmp_path / "tanker"], Cutting()), known, 1000)
     (tmp_path / "tanker").rename(tmp_path / "unmounted")
@@ -270,7 +270,7 @@ def test_a_table_that_a_node_does_not_see_is_refused(
     archive: Path, work: tuple[Gallery, ray_indexing._Embedding]
 ) -> None:
     gallery, embedding = work
-    records = Records.open(gallery.path)
+    records = ChipTable.open(gallery.path)
     known = Known(records)
     ((parts, _),) = ray_indexing._steps(parts_of([archive], CUTTING), known, 1000)
     (job, *_) = ray_indexing._jobs(parts, known, Workers("here", 1))

@@ -14,9 +14,10 @@ from tests.gallery.scale.ray_nodes import RayNodes
 from lookdown.errors import WorkersError
 from lookdown.gallery import Gallery
 from lookdown.gallery.scale import ray_shards
-from lookdown.gallery.scale.ray_session import Workers
+from lookdown.gallery.scale.ray_cluster import Workers
 from lookdown.gallery.scale.ray_shards import TableShards, shards_on_ray
-from lookdown.gallery.store.records import Embeddings, Records
+from lookdown.gallery.store.snapshot import Embeddings
+from lookdown.gallery.store.table import ChipTable
 from lookdown.metrics import PairMoments
 
 
@@ -41,7 +42,7 @@ def test_metrics_and_moments_are_those_of_one_process(
     gallery = holed(tmp_path / "g")
     ids = gallery.snapshot.ids.to_pylist()
     gallery.label(ids[:40], [f"kind {place % 4}" for place in range(40)])
-    with shards_on_ray(Records.open(gallery.path), nodes.address) as parts:
+    with shards_on_ray(ChipTable.open(gallery.path), nodes.address) as parts:
         found = reduce(add, parts.map(moments))
     whole = moments(gallery.snapshot.embeddings(), 0)
     assert found.samples == whole.samples == 992
@@ -64,7 +65,7 @@ def test_rows_are_fetched_and_read_in_parts_as_the_snapshot_has_them(
         Workers, "spread", lambda self, jobs, work: reversed([(place, work(job)) for place, job in enumerate(jobs)])
     )
     gallery = holed(tmp_path / "g")
-    records, snapshot = Records.open(gallery.path), gallery.snapshot
+    records, snapshot = ChipTable.open(gallery.path), gallery.snapshot
     parts = TableShards(Workers("here", 2), records, snapshot)
     gallery.remove([snapshot.ids[0].as_py()])  # later than the snapshot
     whole = snapshot.embeddings()

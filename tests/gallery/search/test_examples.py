@@ -19,7 +19,7 @@ from lookdown.chips.reading import letterbox, read_chip
 from lookdown.errors import GalleryError, ImageError, InputError, LookdownError
 from lookdown.gallery import Gallery
 from lookdown.gallery.search.examples import Example, as_examples, fitting, picture
-from lookdown.gallery.store.records import Snapshot
+from lookdown.gallery.store.snapshot import Snapshot
 from lookdown.networks import Embedder
 
 Pixels = NDArray[np.uint8]

@@ -16,21 +16,21 @@ from numpy.typing import NDArray
 
 from lookdown.errors import InputError
 from lookdown.gallery.search.region import Region, shapes
-from lookdown.gallery.store.columns import Codes, Columns, Rows
+from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns, Rows
 
 RING = "POLYGON ((0 0, 12 0, 12 12, 0 12, 0 0), (3 3, 3 9, 9 9, 9 3, 3 3))"
 
 
 class Footprints:
-    """Columns of a gallery that know nothing but footprints, and note which were read."""
+    """FilterColumns of a gallery that know nothing but footprints, and note which were read."""
 
     def __init__(self, texts: Sequence[str | None]) -> None:
         self.texts = texts
         self.read: list[int] = []
-        nothing = Codes.of([None] * len(texts))
+        nothing = CategoricalColumn.from_texts([None] * len(texts))
         times, background = np.full(len(texts), "NaT", "datetime64[us]"), np.zeros(len(texts), np.bool_)
         bounds = shapely.bounds(shapes(texts)).reshape(-1, 4)
-        self.columns = Columns(nothing, nothing, nothing, times, background, bounds, self._footprints)
+        self.columns = FilterColumns(nothing, nothing, nothing, times, background, bounds, self._footprints)
 
     def _footprints(self, rows: Rows) -> list[str | None]:
         self.read += rows.tolist()

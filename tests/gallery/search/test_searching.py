@@ -25,7 +25,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Gallery, NDArray[np.
 
 
 def ratio(gallery: Gallery) -> GaussianLikelihoodRatio:
-    metric = gallery._shelf.load(gallery.metric)
+    metric = gallery._registry.load(gallery.metric)
     assert isinstance(metric, GaussianLikelihoodRatio)
     return metric
 

@@ -17,8 +17,8 @@ import shapely.affinity
 
 from lookdown.errors import InputError
 from lookdown.gallery.search.where import Where
-from lookdown.gallery.store.columns import Codes, Columns
-from lookdown.gallery.store.instants import parse_times
+from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns
+from lookdown.gallery.store.timestamps import parse_times
 
 TEXTS = [
     "tanker", "Tanker", "tanker ", "it's", "' OR 1=1 --", '"', "%", "_", "*", "a\nb", "", "None", "🚢", "é", "e\u0301",
@@ -43,12 +43,12 @@ class Chip:
         return shapely.from_wkt(self.footprint, on_invalid="ignore")
 
 
-def columns_of(chips: Sequence[Chip]) -> Columns:
+def columns_of(chips: Sequence[Chip]) -> FilterColumns:
     shapes = shapely.from_wkt(np.array([chip.footprint for chip in chips], dtype=object), on_invalid="ignore")
-    return Columns(
-        labels=Codes.of([chip.label for chip in chips]),
-        scenes=Codes.of([chip.scene for chip in chips]),
-        sensors=Codes.of([chip.sensor for chip in chips]),
+    return FilterColumns(
+        labels=CategoricalColumn.from_texts([chip.label for chip in chips]),
+        scenes=CategoricalColumn.from_texts([chip.scene for chip in chips]),
+        sensors=CategoricalColumn.from_texts([chip.sensor for chip in chips]),
         times=parse_times([chip.time_text for chip in chips]),
         background=np.array([chip.background for chip in chips], dtype=np.bool_),
         bounds=shapely.bounds(shapes).reshape(-1, 4),
@@ -346,7 +346,7 @@ def test_what_is_no_region_is_refused(value: Any) -> None:
 
 
 def test_times_in_the_wrong_order_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^since 2022-01-01 is after until 2021-12-31; exchange them"):
+    with pytest.raises(InputError, match=r"^since 2022-01-01 is after until 2021-12-31; swap them"):
         Where(since="2022-01-01", until="2021-12-31")
     assert Where(since="2021-12-31T23:00", until="2021-12-31").everything is False
 

@@ -8,13 +8,13 @@ import numpy as np
 from tests.gallery.galleries import vector_gallery
 
 from lookdown.gallery import Gallery
-from lookdown.gallery.store.stats import Stats, count
+from lookdown.gallery.store.stats import GalleryStats, gallery_stats
 
 
 def test_an_empty_gallery_counts_nothing(tmp_path: Path) -> None:
     gallery = Gallery.create(tmp_path / "g", dimension=5)
     found = gallery.stats()
-    assert found == Stats(
+    assert found == GalleryStats(
         chips=0,
         labelled=0,
         marked=0,
@@ -82,6 +82,6 @@ def test_it_counts_the_moment_that_it_is_given(tmp_path: Path) -> None:
     gallery, _, rows = vector_gallery(tmp_path / "g", 20)
     before = gallery.snapshot
     gallery.add_embeddings([rows[0] | {"id": "one more"}], np.ones((1, 8)))
-    assert count(before, tmp_path / "g", embedder="abc", metric="m", table="t").chips == 20
-    told = count(gallery.snapshot, tmp_path / "g", embedder="abc", metric="m", table="t")
+    assert gallery_stats(before, tmp_path / "g", embedder="abc", metric="m", table="t").chips == 20
+    told = gallery_stats(gallery.snapshot, tmp_path / "g", embedder="abc", metric="m", table="t")
     assert (told.chips, told.embedder, told.metric) == (21, "abc", "m")

@@ -18,8 +18,8 @@ from lookdown.errors import InputError
 from lookdown.gallery.index.intake import Part, Row
 from lookdown.gallery.index.known import Known
 from lookdown.gallery.index.read_ahead import Batch, ahead, batches, shown
-from lookdown.gallery.store.instants import parse_time
-from lookdown.gallery.store.records import Records
+from lookdown.gallery.store.table import ChipTable
+from lookdown.gallery.store.timestamps import parse_time
 from lookdown.gallery.whole_file import write_whole
 from lookdown.progress import Progress
 
@@ -60,7 +60,7 @@ class Step:
     known: int  # so far
 
 
-def add_chips(records: Records, embedder: AnyEmbedder, parts: Iterable[Part], progress: Progress) -> Added:
+def add_chips(records: ChipTable, embedder: AnyEmbedder, parts: Iterable[Part], progress: Progress) -> Added:
     """Embed and add the chips that are not there yet; what was added stays, whatever happens to the rest.
 
     The network runs here. Meanwhile other threads read the next batch, and write the one before.
@@ -95,7 +95,7 @@ def embedded(read: Generator[Batch], embedder: AnyEmbedder) -> Generator[Step]:
             yield Step(rows, embeddings, skipped, batch.present, chips, batch.known)
 
 
-def add_vectors(records: Records, rows: Sequence[Row], embeddings: ArrayLike, dimension: int) -> Added:
+def add_vectors(records: ChipTable, rows: Sequence[Row], embeddings: ArrayLike, dimension: int) -> Added:
     """Add chips that come with their vectors and are not there yet."""
     vectors = np.asarray(embeddings, np.float32)
     if vectors.shape != (len(rows), dimension):
@@ -114,7 +114,7 @@ def add_vectors(records: Records, rows: Sequence[Row], embeddings: ArrayLike, di
     return Added(added=len(new), present=len(rows) - len(new))
 
 
-def note_skipped(file: Path, skipped: dict[str, str], records: Records) -> None:
+def note_skipped(file: Path, skipped: dict[str, str], records: ChipTable) -> None:
     """Keep `skipped.csv`: what could not be used, now or before, unless it could in the end."""
     before = _read_skipped(file)
     listed = before | skipped
@@ -136,7 +136,7 @@ def _read_skipped(file: Path) -> dict[str, str]:
         return {row["item"]: row.get("reason") or "" for row in csv.DictReader(lines) if row.get("item")}
 
 
-def _written(records: Records, known: Known, made: Generator[Step]) -> Generator[Step]:
+def _written(records: ChipTable, known: Known, made: Generator[Step]) -> Generator[Step]:
     """Yield steps once they are in the table; each is written in a thread while the next is in the network.
 
     Before one is written, the one before is known to be there: a table never has a gap.

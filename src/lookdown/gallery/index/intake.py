@@ -17,7 +17,7 @@ from lookdown.chips.reading import Chip, read_chip
 from lookdown.chips.sources import windows
 from lookdown.errors import ImageError, InputError, SourceError
 from lookdown.gallery.index.thumbnails import LARGEST, own_thumbnail
-from lookdown.gallery.store.instants import earliest
+from lookdown.gallery.store.timestamps import earliest
 
 __all__ = ["Cutting", "Part", "parts_of"]
 

@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 
 from lookdown.gallery.index.intake import Row
-from lookdown.gallery.store.records import Records
+from lookdown.gallery.store.table import ChipTable
 
 __all__ = ["AllNew", "Known"]
 
@@ -15,7 +15,7 @@ __all__ = ["AllNew", "Known"]
 class Known:
     """By name and by place."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: ChipTable) -> None:
         snapshot = records.snapshot()
         sources = snapshot.texts("source")
         self._sources = dict(zip(snapshot.ids.to_pylist(), sources, strict=True))

@@ -14,9 +14,9 @@ from lookdown.chips.reading import letterbox
 from lookdown.errors import GalleryError, ImageError, InputError, OutputError
 from lookdown.gallery.gallery import Gallery
 from lookdown.gallery.index.intake import Cutting, Part, parts_of
-from lookdown.gallery.scale.bucket import Bucket, table_address
+from lookdown.gallery.scale.bucket import BucketLocation, table_address
 from lookdown.gallery.search.examples import fitting
-from lookdown.gallery.store.folder import GalleryFolder
+from lookdown.gallery.store.gallery_folder import GalleryFolder
 from lookdown.metrics import load_metric
 from lookdown.networks.exports import copy_network, fastest, fingerprint_at, list_exports
 from lookdown.progress import Progress, no_progress
@@ -80,7 +80,7 @@ def gallery_of_pretrained(
         return gallery
     GalleryFolder.refuse_foreign(path)  # before the work
     if table is not None:
-        Bucket(path, table_address(table), "").reach()
+        BucketLocation(path, table_address(table), "").check_reachable()
     sample = _sampled(parts_of(images, cutting), size=112)
     if len(sample) < 3:
         raise InputError(f"{len(sample)} images that can be read are too few to begin with; give at least three")

@@ -1,43 +1,44 @@
-"""A table in a bucket: how it is reached, who may write to it, and what goes wrong there in a sentence."""
+"""A table in a bucket: its address, its lock, and sentences for the errors of object stores."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from lookdown.errors import GalleryError, InputError, LookdownError, MissingExtraError, StorageError
-from lookdown.gallery.scale.aws_environment import KEYS, aws_options
-from lookdown.gallery.scale.lease import FILE, LEASE, Lease, NoConditionsError, UnreadableLeaseError
-from lookdown.gallery.store.table_place import READS, TablePlace, first_line
+from lookdown.gallery.scale.aws import SECRETS, AwsSession
+from lookdown.gallery.scale.lease import LEASE_FILE, LEASE_SECONDS, DamagedLeaseError, Lease, NoConditionalPutsError
+from lookdown.gallery.store.table_location import READING, TableLocation, first_line
 
-__all__ = ["LEASE", "Bucket", "table_address"]
+__all__ = ["LEASE_SECONDS", "BucketLocation", "table_address"]
 
 _ADDRESS = re.compile(r"(s3|gs)://([a-z0-9][a-z0-9._-]{1,61}[a-z0-9])((?:/[\w.!*'() +=,-]+)*)/*")
-_RETRIES = 1_000  # never reached: the time decides, since refused connections fail at once
-_AWAY_FOR = timedelta(seconds=10)  # a request is tried again; Lance does so six times over where it lists versions
-_AGAIN = "run the same again: what was added before is kept"
-_NO_ENTRY = re.compile(
+_MOST_RETRIES = 1_000  # never reached, since the time below ends the retries; refused connections fail at once
+_RETRY_FOR = timedelta(seconds=10)  # for one request; Lance repeats this six times where it lists versions
+_RUN_AGAIN = "run the same again: what was added before is kept"
+_RESTORE = "check the bucket; restore the table from a copy, or index anew"
+_REFUSED = re.compile(
     r"InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied|ExpiredToken|InvalidToken|Forbidden|Unauthorized|"
     r"169\.254\.|no providers in chain|CredentialsNotLoaded|MissingCredential",
     re.IGNORECASE,
 )
-_AWAY = re.compile(
+_NO_ANSWER = re.compile(
     r"error sending request|timed out|kind: (Connect|Timeout|Request)|dns error|connection|after \d+ retries|SlowDown",
     re.IGNORECASE,
 )
-_ELSEWHERE = re.compile(r"PermanentRedirect|AuthorizationHeaderMalformed|301 Moved")
-_GONE = re.compile(r"was not found|not found:|NoSuchKey", re.IGNORECASE)
-_MOST = 300  # characters of what a store says
+_OTHER_REGION = re.compile(r"PermanentRedirect|AuthorizationHeaderMalformed|301 Moved")
+_NOT_FOUND = re.compile(r"was not found|not found:|NoSuchKey", re.IGNORECASE)
+_QUOTED_CHARACTERS = 300  # of an error of the store
 
 
 def table_address(text: str) -> str:
-    """Return an address of a table as it is kept; refuse what is none, credentials in it above all."""
+    """Return the address of a table without trailing slashes; refuse any other text, above all with credentials."""
     scheme, _, rest = text.partition("://")
     if rest and scheme not in ("s3", "gs"):
         raise InputError(f"a table cannot be kept at {scheme}://; give it as s3://bucket/name")
@@ -50,58 +51,42 @@ def table_address(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Bucket(TablePlace):
-    """A table of its own in an object store; writers in any copy of the folder are kept apart by a lease."""
+class BucketLocation(TableLocation):
+    """A table in an object store. A lease in the bucket keeps apart the writers of all copies of the folder."""
 
-    at: str  # s3://bucket/name
-    whose: str = field(repr=False)  # what the table bears, so that another gallery's is not taken for ours
+    address: str = field()  # s3://bucket/name
+    identity: str = field(repr=False)
+
+    # A writer whose lease has expired may still commit the files that it wrote: Lance keeps those for seven days.
+    unlisted_files_are_leftovers: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if table_address(self.at) != self.at:
-            raise InputError(f"{self.at} ends in a slash; leave it out")
-
-    @property
-    def root(self) -> str:
-        """What LanceDB connects to."""
-        return self.at
-
-    @property
-    def address(self) -> str:
-        """What `gallery.json` keeps."""
-        return self.at
-
-    @property
-    def identity(self) -> str:
-        """What the table bears."""
-        return self.whose
+        if table_address(self.address) != self.address:
+            raise InputError(f"{self.address} ends in a slash; leave it out")
 
     @property
     def storage_options(self) -> dict[str, str]:
-        """What Lance must be told; with the credentials of the environment, so never shown or written down."""
-        retries = {"client_max_retries": str(_RETRIES), "client_retry_timeout": f"{_AWAY_FOR.total_seconds():.0f}"}
-        return (aws_options() if self.at.startswith("s3:") else {}) | retries
+        """Options for Lance, with current credentials: never print them or write them down."""
+        seconds = f"{_RETRY_FOR.total_seconds():.0f}"
+        retries = {"client_max_retries": str(_MOST_RETRIES), "client_retry_timeout": seconds}
+        return (self._aws.options() if self._aws else {}) | retries
 
-    @property
-    def is_alone(self) -> bool:
-        """A writer whose lease has lapsed may still be about to name a file: Lance keeps those for seven days."""
-        return False
-
-    def begun(self) -> bool:
+    def exists(self) -> bool:
         """Whether there is a table."""
         try:
-            self._dataset()
+            self.open()
         except ValueError as error:
-            if self._is_gone(error):
+            if _is_not_found(error):
                 return False
             raise
         return True
 
     @contextmanager
-    def writing(self, lock: Path) -> Iterator[None]:
-        """Hold the lease; what a writer before, killed or cut off, may still be about to write is void then."""
+    def writing(self, lock_file: Path) -> Iterator[None]:
+        """Hold the lease; first invalidate any step that a killed or cut-off lock holder may still finish."""
         entered = False
         try:
-            with self._lease.held(lock, self._fence):
+            with self._lease.hold(lock_file, self._fence):
                 entered = True
                 yield
         except LookdownError:
@@ -109,88 +94,89 @@ class Bucket(TablePlace):
         except Exception as error:
             if entered:
                 raise
-            raise self.trouble("cannot be written", error) from error
+            raise self.explain("cannot be written", error) from error
 
-    def check(self) -> None:
-        """Refuse to write more once the lease may have lapsed."""
+    def check_lock(self) -> None:
+        """Raise if the lease may have expired."""
         self._lease.check()
 
-    def reach(self) -> None:
-        """Ask for one small object with little patience: an address where nobody answers is told soon."""
+    def check_reachable(self) -> None:
+        """Ask for one small object; this fails sooner than Lance does."""
         store = self._store
         import obstore
         from obstore.exceptions import BaseError
 
         try:
-            obstore.get(store, FILE)
+            obstore.get(store, LEASE_FILE)
         except (BaseError, FileNotFoundError) as error:
             if not isinstance(error, FileNotFoundError) or "NoSuchBucket" in str(error):
-                raise self.trouble("cannot be opened", error) from error
+                raise self.explain("cannot be opened", error) from error
 
-    def trouble(self, what: str, error: BaseException) -> GalleryError:
-        """Turn what Lance and the store say into a sentence; never with credentials."""
-        text, bucket = str(error), self.at.split("/")[2]
-        if isinstance(error, NoConditionsError) or "NotImplemented" in text:
+    def explain(self, failure: str, error: BaseException) -> GalleryError:
+        """Return a sentence for an error of Lance or of the store, without credentials."""
+        text, bucket = str(error), self.address.split("/")[2]
+        if isinstance(error, NoConditionalPutsError) or "NotImplemented" in text:
             return StorageError(
-                f"the store of {self.at} does not decide conditional writes (If-None-Match, If-Match), so two writers "
-                "could not be kept apart; use a store that does, as S3 does, or a gallery on a disk"
+                f"the store of {self.address} does not decide conditional writes (If-None-Match, If-Match), so two "
+                "writers could not be kept apart; use a store that does, as S3 does, or a gallery on a disk"
             )
-        if isinstance(error, UnreadableLeaseError):
-            return StorageError(f"{self.at}/{FILE} is damaged; remove it if nobody is writing, and {_AGAIN}")
+        if isinstance(error, DamagedLeaseError):
+            file = f"{self.address}/{LEASE_FILE}"
+            return StorageError(f"{file} is damaged; remove it if nobody is writing, and {_RUN_AGAIN}")
         if "NoSuchBucket" in text:
             return StorageError(f"the bucket {bucket} does not exist; make it, or check AWS_ENDPOINT_URL and the name")
         if "Incompatible transaction" in text or "ommit conflict" in text:
-            return GalleryError(f"another writer has taken over {self.at}; {_AGAIN}")
+            return GalleryError(f"another writer has taken over {self.address}; {_RUN_AGAIN}")
         if "builder error" in text:
-            return StorageError(f"the store of {self.at} is at http:// and AWS_ALLOW_HTTP forbids that; set it to true")
-        if _ELSEWHERE.search(text):
+            return StorageError(
+                f"the store of {self.address} is at http:// and AWS_ALLOW_HTTP forbids that; set it to true"
+            )
+        if _OTHER_REGION.search(text):
             return StorageError(f"the bucket {bucket} is in another region; set AWS_REGION to that of the bucket")
-        if _NO_ENTRY.search(text):
+        if _REFUSED.search(text):
             return StorageError(
-                f"the store of {self.at} does not let us in; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and "
-                "AWS_SESSION_TOKEN, AWS_REGION) to ones that may read and write there"
+                f"the store of {self.address} refuses our credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
+                "(and AWS_SESSION_TOKEN, AWS_REGION), or AWS_PROFILE, to ones that may read and write there"
             )
-        if self._is_gone(error):
+        if _is_not_found(error):
             return GalleryError(
-                f"the table of {self.folder} at {self.at} {what}: it is gone, or parts of it are; restore it from a "
-                "copy, or index anew into another folder"
+                f"the table of {self.folder} at {self.address} {failure}: it is gone, or parts of it are; restore it "
+                "from a copy, or index anew into another folder"
             )
-        if _AWAY.search(text):
+        if _NO_ANSWER.search(text):
             return StorageError(
-                f"the store of {self.at} does not answer; check the network and AWS_ENDPOINT_URL, then {_AGAIN}"
+                f"the store of {self.address} does not answer; check the network and AWS_ENDPOINT_URL, then "
+                f"{_RUN_AGAIN}"
             )
-        after = "check the bucket; restore the table from a copy, or index anew" if what in READS else _AGAIN
-        return GalleryError(f"the table of {self.folder} at {self.at} {what}: {_scrubbed(first_line(error))}; {after}")
+        next_step = _RESTORE if failure in READING else _RUN_AGAIN
+        reason = self._without_secrets(first_line(error))
+        return GalleryError(f"the table of {self.folder} at {self.address} {failure}: {reason}; {next_step}")
 
     def occupied(self, rows: int) -> GalleryError:
-        """Return the refusal to make a table where one with rows is."""
+        """Return the error for a new table where there is one with rows."""
         return GalleryError(
-            f"{self.at} holds a table of {rows:,} chips of another gallery; use a copy of that folder, or name another "
-            "place"
+            f"{self.address} holds a table of {rows:,} chips of another gallery; use a copy of that folder, or name "
+            "another address"
         )
 
     def _fence(self) -> None:
-        """Write a version that nothing begun before can be added to: Lance refuses what is older than a restoring.
+        """Write a version that invalidates every step begun before it: Lance refuses those older than a restore.
 
-        One who wrote between our look and that version is not lost: the version before is restored then.
+        If another writer commits between our reading and our restore, restore the version of that commit instead.
         """
         try:
-            table = self._dataset()
-            seen = table.version
-            table.restore()
-            if table.version > seen + 1:
-                table.checkout_version(table.version - 1).restore()
+            dataset = self.open()
+            seen = dataset.version
+            dataset.restore()
+            if dataset.version > seen + 1:
+                dataset.checkout_version(dataset.version - 1).restore()
         except (OSError, RuntimeError, ValueError) as error:
-            if not self._is_gone(error):  # it was killed before there was a table
-                raise self.trouble("cannot be written", error) from error
+            if not _is_not_found(error):  # the earlier lock holder was killed before it created the table
+                raise self.explain("cannot be written", error) from error
 
-    def _is_gone(self, error: BaseException) -> bool:
-        return _GONE.search(str(error)) is not None and "NoSuchBucket" not in str(error)
-
-    def _dataset(self) -> Any:
-        import lance
-
-        return lance.dataset(self.uri, storage_options=self.storage_options)
+    @cached_property
+    def _aws(self) -> AwsSession | None:
+        return AwsSession() if self.address.startswith("s3:") else None
 
     @cached_property
     def _store(self) -> Any:
@@ -199,21 +185,25 @@ class Bucket(TablePlace):
         except ImportError as error:
             raise MissingExtraError("a table in a bucket", "object-storage") from error
 
-        options = aws_options() if self.at.startswith("s3:") else {}
+        options = self._aws.obstore_options() if self._aws else {}
         client: dict[str, Any] = {"timeout": "10s", "connect_timeout": "5s"}
-        if options.pop("allow_http", None):
+        if self._aws and self._aws.allows_http:
             client["allow_http"] = True
-        retry: Any = {"max_retries": _RETRIES, "retry_timeout": _AWAY_FOR}
-        return from_url(self.at, config=options or None, client_options=client, retry_config=retry)  # type: ignore[call-overload]
+        retry: Any = {"max_retries": _MOST_RETRIES, "retry_timeout": _RETRY_FOR}
+        return from_url(self.address, client_options=client, retry_config=retry, **options)  # type: ignore[call-overload]
 
     @cached_property
     def _lease(self) -> Lease:
-        return Lease(self._store, self.at, seconds=LEASE)
+        return Lease(self._store, self.address, seconds=LEASE_SECONDS)
+
+    def _without_secrets(self, text: str) -> str:
+        """Remove credentials that a message repeats, and the XML that a store answers with."""
+        with suppress(LookdownError):
+            for name, value in self.storage_options.items():
+                if name in SECRETS:
+                    text = text.replace(value, "…")
+        return text.partition("<?xml")[0][:_QUOTED_CHARACTERS].rstrip(" :")
 
 
-def _scrubbed(text: str) -> str:
-    """Leave out whatever of the credentials a message echoes, and the document that a store answers with."""
-    secrets = [value for name, value in aws_options().items() if name in KEYS]
-    for secret in secrets:
-        text = text.replace(secret, "…")
-    return text.partition("<?xml")[0][:_MOST].rstrip(" :")
+def _is_not_found(error: BaseException) -> bool:
+    return _NOT_FOUND.search(str(error)) is not None and "NoSuchBucket" not in str(error)

@@ -1,8 +1,8 @@
-"""The right to write to a table in a bucket: an object that one writer holds, and that lapses if it is not renewed.
+"""The lock of a table in a bucket: an object that one process holds, and that expires unless it is renewed.
 
-It is taken, renewed and given back by conditional puts (If-None-Match, If-Match), which the store decides one after
-another. It is never deleted: to give it back is to write that nobody holds it, on the condition that we still do. Its
-age is told by the store's clock alone; the clocks of two machines are never compared.
+The holder acquires, renews and releases it by conditional puts (If-None-Match, If-Match), which the store serializes.
+The object is never deleted: releasing it means writing that nobody holds it, if we still do. Its age is measured by the
+clock of the store alone; the clocks of two machines are never compared.
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ from typing import Any
 
 from lookdown.errors import GalleryBusyError, GalleryError
 
-__all__ = ["FILE", "LEASE", "Clock", "Lease", "NoConditionsError", "UnreadableLeaseError"]
+__all__ = ["LEASE_FILE", "LEASE_SECONDS", "Clock", "DamagedLeaseError", "Lease", "NoConditionalPutsError"]
 
-FILE = "writer.json"
-LEASE = 60.0  # seconds: longer than a store or a network is away by chance, short enough to wait for a killed writer
-_RENEW = 1 / 4  # of a lease: when it is renewed
-_TRY_AGAIN = 1 / 60  # of a lease: when that is tried again where it failed
-_MARGIN = 1 / 4  # of a lease: a writer stops so long before others may take over, for what it has begun
-
-
-class NoConditionsError(Exception):
-    """The store writes although it was told not to."""
+LEASE_FILE = "writer.json"
+LEASE_SECONDS = 60.0  # longer than usual outages of a store or a network, short enough to wait for a killed writer
+# The rest are fractions of a lease.
+_RENEW_AFTER = 1 / 4
+_RETRY_AFTER = 1 / 60  # when a renewal has failed
+_STOP_BEFORE_END = 1 / 4  # leaves time for a step that has begun before others may take over
 
 
-class UnreadableLeaseError(Exception):
-    """The object is there, and says nothing that we understand."""
+class NoConditionalPutsError(Exception):
+    """The store ignores the condition of a put."""
+
+
+class DamagedLeaseError(Exception):
+    """The object exists, and is not a lease."""
 
 
 class Clock:
-    """The time of this machine, as a lease counts it; a test gives the lease a clock that it moves itself."""
+    """The clock of this machine; tests pass one that they move themselves."""
 
     def now(self) -> float:
         """Return seconds that also pass while the machine sleeps."""
@@ -53,161 +54,169 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """The object as the store has it."""
+class _Stored:
+    """The object in the store."""
 
-    told: dict[str, Any]
-    tag: dict[str, str]  # what it must still be, for a put to take place
+    content: dict[str, Any]
+    tag: dict[str, str]  # the condition of the next put
     changed: datetime  # by the clock of the store
 
     @property
-    def writer(self) -> str:
-        return str(self.told.get("writer") or "")
+    def holder(self) -> str:
+        return str(self.content.get("writer") or "")
 
 
 class Lease:
-    """One object beside a table."""
+    """One lock.
 
-    def __init__(self, store: Any, shown: str, *, seconds: float, clock: Clock | None = None) -> None:
-        self._store, self._shown, self._seconds, self._clock = store, shown, seconds, clock or Clock()
+    store: the obstore store that the object is in.
+    name: what errors call the locked table.
+    seconds: how long the lease lasts without renewal.
+    """
+
+    def __init__(self, store: Any, name: str, *, seconds: float, clock: Clock | None = None) -> None:
+        self._store, self._name, self._seconds, self._clock = store, name, seconds, clock or Clock()
         self._tag: dict[str, str] = {}
-        self._told: dict[str, Any] = {}
-        self._until = 0.0
-        self._changing = threading.Lock()
+        self._content: dict[str, Any] = {}
+        self._valid_until = 0.0
+        self._putting = threading.Lock()
 
     @contextmanager
-    def held(self, lock: Path, void: Callable[[], None]) -> Iterator[None]:
-        """Hold it for a while.
+    def hold(self, lock_file: Path, fence: Callable[[], None]) -> Iterator[None]:
+        """Hold the lease.
 
-        lock: a file that this process holds a lock of: whoever had the lease with the same file is no more.
-        void: what to do first if the writer before has not ended in good order, and a step of it may still be under
-            way. Until that is done the lease is not given back, so that it falls to the next one to do.
+        lock_file: a file that this process has locked: an earlier holder with the same lock file must be dead.
+        fence: called first if the earlier holder did not release the lease cleanly, to invalidate a step that it may
+            still finish. If it raises, the lease is not released, so that the next holder calls its own.
         """
-        disorder = self._take(lock)
+        needs_fence = self._acquire(lock_file)
         done = threading.Event()
         renewing = threading.Thread(target=self._renew, args=(done,), name="lease", daemon=True)
         renewing.start()
-        ended: dict[str, Any] | None = None
+        released: dict[str, Any] | None = None
         try:
-            if disorder:
-                void()
-            ended = {"writer": None, "disorder": True}
+            if needs_fence:
+                fence()
+            released = {"writer": None, "unclean": True}
             yield
-            ended = {"writer": None}
+            released = {"writer": None}
         finally:
             done.set()
             renewing.join()
-            with suppress(Exception):  # away: it lapses by itself
-                if ended is not None:
-                    self._put(ended, self._tag)
-            self._until = 0.0
+            with suppress(Exception):  # if the store does not answer, the lease expires
+                if released is not None:
+                    self._put(released, self._tag)
+            self._valid_until = 0.0
 
     def check(self) -> None:
-        """Refuse to go on if the lease may have lapsed: another may be writing."""
-        if self._clock.now() > self._until:
+        """Raise if the lease may have expired: another process may be writing."""
+        if self._clock.now() > self._valid_until:
             raise GalleryError(
-                f"the right to write to {self._shown} has lapsed: it could not be renewed for "
-                f"{self._seconds * (1 - _MARGIN):.0f} seconds, or another writer has taken over; check the network, "
-                "and run the same again: what was added before is kept"
+                f"the lock of {self._name} has expired: it could not be renewed for "
+                f"{self._seconds * (1 - _STOP_BEFORE_END):.0f} seconds, or another writer has taken over; check the "
+                "network, and run the same again: what was added before is kept"
             )
 
-    def _take(self, lock: Path) -> bool:
-        """Become the writer; return whether the one before ended otherwise than in good order."""
-        mine = {
+    def _acquire(self, lock_file: Path) -> bool:
+        """Become the holder; return whether the earlier one did not release the lease cleanly."""
+        content = {
             "writer": f"process {os.getpid()} on {socket.gethostname()}",
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
             "token": uuid.uuid4().hex,
-            "lock": _identity(lock),
+            "lock": _file_identity(lock_file),
         }
-        there = self._read()
-        if there is None:
-            if self._put(mine, None):
-                self._prove()
+        stored = self._read()
+        if stored is None:
+            if self._put(content, None):
+                self._require_conditional_puts()
                 return False
-            there = self._read()
-        if there is None or (there.writer and not self._is_dead(there, mine["lock"])):
-            raise self._busy(there)
-        if not self._put(mine, there.tag):
+            stored = self._read()
+        if stored is None or (stored.holder and not self._is_expired(stored, content["lock"])):
+            raise self._busy(stored)
+        if not self._put(content, stored.tag):
             raise self._busy(self._read())
-        return bool(there.writer or there.told.get("disorder"))
+        return bool(stored.holder or stored.content.get("unclean"))
 
-    def _is_dead(self, there: _Held, lock: str) -> bool:
-        return there.told.get("lock") == lock or (self._store_time() - there.changed).total_seconds() > self._seconds
+    def _is_expired(self, stored: _Stored, lock: str) -> bool:
+        if stored.content.get("lock") == lock:
+            return True
+        return (self._store_time() - stored.changed).total_seconds() > self._seconds
 
-    def _busy(self, there: _Held | None) -> GalleryBusyError:
-        who = f"{there.writer} since {there.told.get('since')}" if there and there.writer else "another process"
+    def _busy(self, stored: _Stored | None) -> GalleryBusyError:
+        known = stored and stored.holder
+        holder = f"{stored.holder} since {stored.content.get('since')}" if stored and known else "another process"
         return GalleryBusyError(
-            f"{self._shown} is being written to by {who}; wait until it is done, then do it again (the right of a "
-            f"writer that was killed lapses after {self._seconds:.0f} seconds)"
+            f"{self._name} is being written to by {holder}; wait until it is done, then do it again (the lock of a "
+            f"killed writer expires after {self._seconds:.0f} seconds)"
         )
 
     def _renew(self, done: threading.Event) -> None:
-        beat, pause = 0, _RENEW
+        count, pause = 0, _RENEW_AFTER
         while not self._clock.wait(done, self._seconds * pause):
-            beat += 1
+            count += 1
             try:
-                kept = self._put(self._told | {"beat": beat}, self._tag)
-            except Exception:  # the store is away, in one of many ways: tried again, until the lease has lapsed
-                pause = _TRY_AGAIN
+                renewed = self._put(self._content | {"beat": count}, self._tag)
+            except Exception:  # many kinds, when the store does not answer: retry until the lease has expired
+                pause = _RETRY_AFTER
                 continue
-            pause = _RENEW
-            if not kept:
-                self._until = 0.0
+            pause = _RENEW_AFTER
+            if not renewed:
+                self._valid_until = 0.0
                 return
 
-    def _put(self, told: dict[str, Any], tag: dict[str, str] | None) -> bool:
-        """Write the object if it is still what it was, or is not there yet; False if it is something else."""
+    def _put(self, content: dict[str, Any], tag: dict[str, str] | None) -> bool:
+        """Write the object if it still has this tag, or, without a tag, if it does not exist; return whether we did."""
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-        content = (json.dumps(told) + "\n").encode()
-        with self._changing:
-            asked = self._clock.now()
-            mode: Any = "create" if tag is None else tag
+        encoded = (json.dumps(content) + "\n").encode()
+        mode: Any = "create" if tag is None else tag
+        with self._putting:
+            begun = self._clock.now()
             try:
-                after = _tag(obstore.put(self._store, FILE, content, mode=mode))
+                new_tag = _tag(obstore.put(self._store, LEASE_FILE, encoded, mode=mode))
             except (AlreadyExistsError, PreconditionError) as error:
                 if "NoSuchBucket" in str(error):
                     raise
-                there = self._read()  # ours if only the answer to an earlier try was lost
-                if there is None or there.told != told:
+                stored = self._read()  # our own content if only the answer to an earlier try was lost
+                if stored is None or stored.content != content:
                     return False
-                after = there.tag
-            self._tag, self._told = after, told
-            self._until = asked + self._seconds * (1 - _MARGIN)
+                new_tag = stored.tag
+            self._tag, self._content = new_tag, content
+            self._valid_until = begun + self._seconds * (1 - _STOP_BEFORE_END)
             return True
 
-    def _read(self) -> _Held | None:
+    def _read(self) -> _Stored | None:
         import obstore
 
         try:
-            found = obstore.get(self._store, FILE)
-            content = bytes(found.bytes())
+            answer = obstore.get(self._store, LEASE_FILE)
+            encoded = bytes(answer.bytes())
         except FileNotFoundError as error:
             if "NoSuchBucket" in str(error):
                 raise
             return None
         try:
-            told = dict(json.loads(content))
+            content = dict(json.loads(encoded))
         except (TypeError, ValueError) as error:
-            raise UnreadableLeaseError from error
-        return _Held(told, _tag(found.meta), found.meta["last_modified"])
+            raise DamagedLeaseError from error
+        return _Stored(content, _tag(answer.meta), answer.meta["last_modified"])
 
-    def _prove(self) -> None:
-        """See, when the object is new, that the store decides conditions: else nobody is ever refused."""
+    def _require_conditional_puts(self) -> None:
+        """Raise if the store ignores conditions: it would then refuse nobody. Checked when the object is new."""
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
         for mode in ("create", {"e_tag": '"0123456789abcdef0123456789abcdef"'}):
             try:
-                obstore.put(self._store, FILE, b"{}", mode=mode)  # type: ignore[arg-type]
+                obstore.put(self._store, LEASE_FILE, b"{}", mode=mode)  # type: ignore[arg-type]
             except (AlreadyExistsError, PreconditionError):
                 continue
-            obstore.delete(self._store, FILE)
-            raise NoConditionsError
+            obstore.delete(self._store, LEASE_FILE)
+            raise NoConditionalPutsError
 
     def _store_time(self) -> datetime:
-        """Return what time it is for the store: that of an object that it writes now."""
+        """Return the time of the store: that of an object it writes now."""
         import obstore
 
         name = f"writer-clock-{uuid.uuid4().hex}"
@@ -222,9 +231,9 @@ def _tag(meta: Any) -> dict[str, str]:
     return {name: meta[name] for name in ("e_tag", "version") if meta.get(name)}
 
 
-def _identity(lock: Path) -> str:
-    """Return what tells a locked file from every other: the run of the system that keeps the lock, and its number."""
-    system = Path("/proc/sys/kernel/random/boot_id")
-    run = system.read_text().strip() if system.exists() else f"{socket.gethostname()} {uuid.getnode()}"
-    about = lock.stat()
-    return f"{run} {about.st_dev} {about.st_ino}"
+def _file_identity(file: Path) -> str:
+    """Return what identifies a file among all machines: the boot of the system, its device and its inode."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    system = boot.read_text().strip() if boot.exists() else f"{socket.gethostname()} {uuid.getnode()}"
+    status = file.stat()
+    return f"{system} {status.st_dev} {status.st_ino}"

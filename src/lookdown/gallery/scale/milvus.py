@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.errors import EngineError
-from lookdown.gallery.scale.milvus_collection import MOST, Found, Keys, MilvusCollection, MilvusPlace
+from lookdown.gallery.scale.milvus_collection import MOST, Found, Keys, MilvusCollection, MilvusGallery
 from lookdown.gallery.scale.milvus_facts import facts_of, stamps_of, term_of
 from lookdown.gallery.search.engines.engine import Nearest, Vectors, VectorStream
 from lookdown.gallery.search.engines.measuring import SPARE, as_points, closeness_to, mean_of, nearest_first, nothing
 from lookdown.gallery.search.where import Where
-from lookdown.gallery.store.columns import Columns, Rows
+from lookdown.gallery.store.snapshot import FilterColumns, Rows
 from lookdown.metrics.inputs import as_number
 from lookdown.metrics.pairwise import half_squares
 from lookdown.metrics.ranking import as_k
@@ -50,9 +50,9 @@ class Milvus:
     def __init__(
         self,
         stream: VectorStream,
-        columns: Columns,
+        columns: FilterColumns,
         keys: Keys,
-        place: MilvusPlace,
+        place: MilvusGallery,
         metric: str,
         some: Callable[[Rows], Vectors] | None = None,
     ) -> None:
@@ -105,7 +105,7 @@ class Milvus:
 
     def count(self, where: Where | None = None) -> int:
         """Return how many rows the filter keeps."""
-        return len(self._keys) if where is None else int(np.count_nonzero(self._columns.kept(where)))
+        return len(self._keys) if where is None else int(np.count_nonzero(self._columns.matching(where)))
 
     def vectors(self, rows: Rows) -> Vectors:
         """Return the vectors of some rows, but for a rounding."""
@@ -146,7 +146,7 @@ class Milvus:
         ours = f"key <= {self._last}"
         if where is None:
             return _Chosen(None, len(self._keys), ours)
-        mask = self._columns.kept(where)
+        mask = self._columns.matching(where)
         count = int(np.count_nonzero(mask))
         if count == len(mask):
             return _Chosen(None, count, ours)

@@ -22,7 +22,7 @@ from lookdown.gallery.scale.milvus_facts import FACTS, Facts
 from lookdown.gallery.scale.milvus_server import MilvusServer
 from lookdown.gallery.search.engines.engine import Vectors
 
-__all__ = ["MOST", "Found", "Keys", "MilvusCollection", "MilvusPlace"]
+__all__ = ["MOST", "Found", "Keys", "MilvusCollection", "MilvusGallery"]
 
 Keys = NDArray[np.int64]
 
@@ -39,14 +39,14 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class MilvusPlace:
+class MilvusGallery:
     """A gallery on a server: a collection a metric, and an alias that leads to the one in use."""
 
     server: MilvusServer
     gallery: str
 
     @classmethod
-    def of(cls, server: MilvusServer, folder: Path, lineage: str) -> MilvusPlace:
+    def of(cls, server: MilvusServer, folder: Path, lineage: str) -> MilvusGallery:
         """Name it after the folder; a copy of it, or another that takes its place, has another `lineage` or place."""
         word = re.sub(r"\W", "_", folder.resolve().name, flags=re.ASCII)[:40]
         digest = hashlib.blake2b(f"{folder.resolve()}\n{lineage}".encode("utf-8", "surrogatepass"), digest_size=6)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from lookdown.gallery.search.region import Box, Region
 from lookdown.gallery.search.where import Where
-from lookdown.gallery.store.columns import Codes, Columns
-from lookdown.gallery.store.instants import earliest, latest
+from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns
+from lookdown.gallery.store.timestamps import earliest, latest
 
 __all__ = ["FACTS", "Facts", "facts_of", "stamps_of", "term_of"]
 
@@ -30,7 +30,7 @@ _NOWHERE = (1e9, 1e9, -1e9, -1e9)  # a box that meets none
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplying by it loses nothing
 
 
-def facts_of(columns: Columns) -> Facts:
+def facts_of(columns: FilterColumns) -> Facts:
     """Return the columns as numbers."""
     times = columns.times.astype("datetime64[us]")
     known = ~np.isnan(columns.bounds)
@@ -83,7 +83,7 @@ def _meets(box: Box) -> str:
     return f"(west <= {east!r} and east >= {west!r} and south <= {north!r} and north >= {south!r})"
 
 
-def _numbers(codes: Codes) -> NDArray[np.int64]:
+def _numbers(codes: CategoricalColumn) -> NDArray[np.int64]:
     known = np.array([*map(_number, codes.values), _NO_TEXT], np.int64)  # the last is what -1 finds
     return known[codes.codes]
 

@@ -20,8 +20,8 @@ from lookdown.gallery.index.adding import Added, embedded
 from lookdown.gallery.index.intake import Part, Row
 from lookdown.gallery.index.known import AllNew, Known
 from lookdown.gallery.index.read_ahead import Sifted, ahead, batches, sift
-from lookdown.gallery.scale.ray_session import Workers, workers_at
-from lookdown.gallery.store.records import Records, as_table, schema
+from lookdown.gallery.scale.ray_cluster import Workers, workers_at
+from lookdown.gallery.store.table import ChipTable, as_table, schema
 from lookdown.networks.packed import PackedNetwork
 from lookdown.progress import Progress
 
@@ -89,7 +89,7 @@ class _Embedding:
 
 
 def add_chips_on_ray(
-    records: Records, embedder: AnyEmbedder, parts: Iterable[Part], progress: Progress, address: str
+    records: ChipTable, embedder: AnyEmbedder, parts: Iterable[Part], progress: Progress, address: str
 ) -> Added:
     """Do what `add_chips` does, on the machines of a Ray cluster."""
     known, result, done, met = Known(records), Added(), 0, 0
@@ -162,7 +162,7 @@ def _jobs(parts: Sequence[Part], known: Known, workers: Workers) -> list[_Job]:
     return jobs
 
 
-def _commit(records: Records, outcomes: Sequence[_Outcome], known: Known, result: Added) -> None:
+def _commit(records: ChipTable, outcomes: Sequence[_Outcome], known: Known, result: Added) -> None:
     """Make what was written part of the table, in the order of the chips, and say what was not."""
     for outcome in outcomes:
         _refuse_other_disk(records, outcome)
@@ -180,7 +180,7 @@ def _commit(records: Records, outcomes: Sequence[_Outcome], known: Known, result
         result.skipped |= outcome.skipped
 
 
-def _refuse_other_disk(records: Records, outcome: _Outcome) -> None:
+def _refuse_other_disk(records: ChipTable, outcome: _Outcome) -> None:
     """Refuse what a machine has written where only it can read: the table would name files that it has not."""
     files = [file.path for fragment in outcome.fragments for file in fragment.files]
     elsewhere = "://" not in records.uri and not all(Path(records.uri, "data", name).is_file() for name in files)

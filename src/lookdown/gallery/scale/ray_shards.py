@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from lookdown.adaptation.shards import Shards
 from lookdown.errors import WorkersError
-from lookdown.gallery.scale.ray_session import Workers, workers_at
-from lookdown.gallery.store.records import Embeddings, Records, Snapshot
+from lookdown.gallery.scale.ray_cluster import Workers, workers_at
+from lookdown.gallery.store.snapshot import Embeddings, Snapshot
+from lookdown.gallery.store.table import ChipTable
 
 __all__ = ["TableShards", "shards_on_ray"]
 
@@ -25,7 +26,7 @@ _FEWEST, _MOST = 8_192, 262_144  # rows of a shard: 64 MB of 64 numbers each
 
 
 @contextmanager
-def shards_on_ray(records: Records, address: str, snapshot: Snapshot | None = None) -> Iterator[TableShards]:
+def shards_on_ray(records: ChipTable, address: str, snapshot: Snapshot | None = None) -> Iterator[TableShards]:
     """Have the embeddings of a gallery, as it is now or as a snapshot shows it, in shards on a Ray cluster."""
     with workers_at(address) as workers:
         yield TableShards(workers, records, snapshot or records.snapshot())
@@ -34,7 +35,7 @@ def shards_on_ray(records: Records, address: str, snapshot: Snapshot | None = No
 class TableShards(Shards):
     """Runs of rows of one version of the table."""
 
-    def __init__(self, workers: Workers, records: Records, snapshot: Snapshot) -> None:
+    def __init__(self, workers: Workers, records: ChipTable, snapshot: Snapshot) -> None:
         self.shape = len(snapshot), snapshot.dimension
         self.dtype = np.dtype(np.float32)
         self._workers, self._snapshot = workers, snapshot

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from lookdown.chips.reading import Chip, letterbox, read_chip
 from lookdown.errors import GalleryError, ImageError, InputError
 from lookdown.gallery.index.thumbnails import thumbnail
-from lookdown.gallery.store.columns import Rows
-from lookdown.gallery.store.records import Snapshot
+from lookdown.gallery.store.snapshot import Rows, Snapshot
 
 if TYPE_CHECKING:
     from lookdown.networks.exports import AnyEmbedder

@@ -13,7 +13,7 @@ import shapely
 from numpy.typing import NDArray
 
 from lookdown.errors import InputError
-from lookdown.gallery.store.columns import Columns
+from lookdown.gallery.store.snapshot import FilterColumns
 
 __all__ = ["Box", "Region", "shapes"]
 
@@ -64,7 +64,7 @@ class Region:
             return cls((west, south, east, north), polygon)
         return cls(_box(place, field))
 
-    def rows(self, columns: Columns, among: Mask) -> Mask:
+    def rows(self, columns: FilterColumns, among: Mask) -> Mask:
         """Return which rows of those `among` have a footprint that meets the region, if only in a point.
 
         Bounds decide nearly all of them; footprints are read for those on the rim.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lookdown.errors import InputError
 from lookdown.gallery.search.where import Where
-from lookdown.gallery.store.columns import Rows
+from lookdown.gallery.store.snapshot import Rows
 
 __all__ = ["Request"]
 

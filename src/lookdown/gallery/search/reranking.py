@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import pdist, squareform
 
 from lookdown.errors import InputError
-from lookdown.gallery.store.columns import Rows
+from lookdown.gallery.store.snapshot import Rows
 from lookdown.metrics.inputs import Embeddings, refuse_non_finite
 
 __all__ = ["reciprocal_distances", "rerank"]

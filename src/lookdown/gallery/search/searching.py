@@ -16,8 +16,7 @@ from lookdown.gallery.search.rates import Rates, scaled
 from lookdown.gallery.search.request import Request
 from lookdown.gallery.search.reranking import rerank
 from lookdown.gallery.search.suppression import suppress
-from lookdown.gallery.store.columns import Rows
-from lookdown.gallery.store.records import Snapshot
+from lookdown.gallery.store.snapshot import Rows, Snapshot
 from lookdown.metrics import Metric
 from lookdown.metrics.estimate import Estimate
 from lookdown.metrics.metric import L2Metric
@@ -168,7 +167,7 @@ class View:
             found = self._scored(query, request, *self.engine.reaching(query.point, closeness, request.where))
         else:
             every = np.arange(len(self.snapshot))
-            rows = every if request.where is None else every[self.snapshot.columns.kept(request.where)]
+            rows = every if request.where is None else every[self.snapshot.columns.matching(request.where)]
             found = self._scored(query, request, rows, np.zeros(len(rows)))
         return found.at(np.flatnonzero(found.scores >= threshold))
 
@@ -252,5 +251,5 @@ class View:
     def _rows_searched(self, request: Request) -> int:
         if request.where is None:
             return len(self.snapshot) - len(np.unique(request.left_out))
-        kept = self.snapshot.columns.kept(request.where)
+        kept = self.snapshot.columns.matching(request.where)
         return int(kept.sum() - kept[request.left_out].sum())

@@ -11,7 +11,7 @@ import shapely
 from numpy.typing import NDArray
 
 from lookdown.errors import InputError
-from lookdown.gallery.store.columns import Codes, Rows
+from lookdown.gallery.store.snapshot import CategoricalColumn, Rows
 
 __all__ = ["Suppressed", "suppress"]
 
@@ -73,7 +73,7 @@ class _Windows:
         hits = np.flatnonzero(usable)
         shapes, areas, bounds = shapes[hits], areas[hits], bounds[hits]
         upright = (bounds[:, 2:] - bounds[:, :2]).prod(axis=1) == areas
-        return cls(hits, Codes.of(scenes).codes[hits], shapes, areas, bounds, upright)
+        return cls(hits, CategoricalColumn.from_texts(scenes).codes[hits], shapes, areas, bounds, upright)
 
     def side_by_side(self) -> NDArray[Any]:
         """Return the bounds as rectangles on one plane, on which each scene has a strip of its own.

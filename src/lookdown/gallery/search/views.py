@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from lookdown.errors import GalleryError, InputError, LowRankWarning, UnsupportedOperationError
-from lookdown.gallery.scale.milvus_collection import MilvusPlace
+from lookdown.gallery.scale.milvus_collection import MilvusGallery
 from lookdown.gallery.scale.milvus_server import MilvusServer
 from lookdown.gallery.search.engines import EngineChoice, EngineName, chosen_engine, make_engine
 from lookdown.gallery.search.engines.engine import Engine, Vectors, VectorStream
 from lookdown.gallery.search.searching import View
-from lookdown.gallery.store.columns import Rows
-from lookdown.gallery.store.list_file import read_lists, write_lists
-from lookdown.gallery.store.metric_shelf import MetricShelf
-from lookdown.gallery.store.records import Records, Snapshot
+from lookdown.gallery.store.inverted_lists import read_lists, write_lists
+from lookdown.gallery.store.metric_registry import MetricRegistry
+from lookdown.gallery.store.snapshot import Rows, Snapshot
+from lookdown.gallery.store.table import ChipTable
 from lookdown.metrics import Cosine, GaussianLikelihoodRatio, Metric, MixtureLikelihoodRatio
 from lookdown.metrics.metric import L2Metric
 
@@ -44,8 +44,8 @@ class _Moment:
 class Views:
     """What searches look at. It changes by `refresh` alone, and then at once: a search sees the old or the new."""
 
-    def __init__(self, folder: Path, records: Records, shelf: MetricShelf, engine: EngineChoice) -> None:
-        self._folder, self._records, self._shelf = folder, records, shelf
+    def __init__(self, folder: Path, records: ChipTable, registry: MetricRegistry, engine: EngineChoice) -> None:
+        self._folder, self._table, self._registry = folder, records, registry
         chosen = chosen_engine(engine)
         self._server = chosen if isinstance(chosen, MilvusServer) else None
         self._engine: EngineName = "auto" if isinstance(chosen, MilvusServer) else chosen
@@ -60,7 +60,7 @@ class Views:
     @property
     def current(self) -> str:
         """The metric in use, as last looked at."""
-        return self._moment.current or self._shelf.current
+        return self._moment.current or self._registry.current
 
     def refresh(self) -> bool:
         """Look again; True if chips or the metric in use have changed.
@@ -70,11 +70,11 @@ class Views:
         """
         with self._refreshing:
             before = self._moment
-            changed = self._records.version != before.snapshot.version
+            changed = self._table.version != before.snapshot.version
             current = self._in_use()
             if not changed and current == before.current:
                 return False
-            snapshot = self._records.snapshot() if changed else before.snapshot
+            snapshot = self._table.snapshot() if changed else before.snapshot
             after = _Moment(snapshot, current, OrderedDict() if changed else before.kept.copy())
             if before.kept and current:
                 self._view(after, current).engine.come_into_use()
@@ -86,11 +86,11 @@ class Views:
         moment = self._moment
         if isinstance(metric, Metric):
             return self._made(moment.snapshot, metric, type(metric).__name__)
-        return self._view(moment, (moment.current or self._shelf.current) if metric is None else metric)
+        return self._view(moment, (moment.current or self._registry.current) if metric is None else metric)
 
     def _in_use(self) -> str:
         try:
-            return self._shelf.current
+            return self._registry.current
         except GalleryError:
             return ""
 
@@ -104,7 +104,7 @@ class Views:
         return view
 
     def _keep(self, moment: _Moment, name: str) -> View:
-        metric = self._cosine(moment.snapshot) if name == COSINE else self._shelf.load(name)
+        metric = self._cosine(moment.snapshot) if name == COSINE else self._registry.load(name)
         view = self._made(moment.snapshot, metric, name, self._place())
         if name == moment.current == self._in_use():  # which others may have changed since
             view.engine.come_into_use()
@@ -123,13 +123,13 @@ class Views:
         if (place := self._place()) is not None:
             place.drop(name)
 
-    def _place(self) -> MilvusPlace | None:
+    def _place(self) -> MilvusGallery | None:
         """Return where the vectors are, if not in this process; a metric that is brought has no place there."""
         if self._server is None:
             return None
-        return MilvusPlace.of(self._server, self._folder, self._shelf.about(self._shelf.names()[0]).created)
+        return MilvusGallery.of(self._server, self._folder, self._registry.info(self._registry.names()[0]).created)
 
-    def _made(self, snapshot: Snapshot, metric: Metric, name: str, place: MilvusPlace | None = None) -> View:
+    def _made(self, snapshot: Snapshot, metric: Metric, name: str, place: MilvusGallery | None = None) -> View:
         space = space_of(metric)
         if space.n_features_in_ != snapshot.dimension:
             raise InputError(
@@ -149,7 +149,7 @@ class Views:
         return engine
 
 
-def _served(snapshot: Snapshot, stream: VectorStream, place: MilvusPlace, name: str, space: L2Metric) -> Engine:
+def _served(snapshot: Snapshot, stream: VectorStream, place: MilvusGallery, name: str, space: L2Metric) -> Engine:
     from lookdown.gallery.scale.milvus import Milvus
 
     def some(rows: Rows) -> Vectors:

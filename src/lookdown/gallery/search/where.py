@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from lookdown.errors import InputError
 from lookdown.gallery.search.region import Region
-from lookdown.gallery.store.columns import Columns
-from lookdown.gallery.store.instants import Moment, earliest, latest, shown
+from lookdown.gallery.store.snapshot import FilterColumns
+from lookdown.gallery.store.timestamps import TimeLike, earliest, format_time, latest
 
 __all__ = ["Where"]
 
@@ -34,8 +34,8 @@ class Where:
     background: bool | None = None
     scene: str | Collection[str] | None = None
     sensor: str | Collection[str] | None = None
-    since: Moment | None = None  # inclusive, as is `until`; without a zone it is UTC
-    until: Moment | None = None  # a day, a month or a year is included to its end
+    since: TimeLike | None = None  # inclusive, as is `until`; without a zone it is UTC
+    until: TimeLike | None = None  # a day, a month or a year is included to its end
     within: Any = None  # a footprint meets it: (west, south, east, north) in degrees, WKT or a polygon of shapely
 
     def __post_init__(self) -> None:
@@ -54,13 +54,13 @@ class Where:
         """Whether there is no condition at all."""
         return all(getattr(self, field.name) is None for field in fields(self))
 
-    def rows(self, columns: Columns) -> NDArray[np.bool_]:
+    def rows(self, columns: FilterColumns) -> NDArray[np.bool_]:
         """Return which rows meet the conditions."""
         keep = np.ones(len(columns), dtype=np.bool_)
         texts = ((self.label, columns.labels), (self.scene, columns.scenes), (self.sensor, columns.sensors))
         for wanted, codes in texts:
             if wanted is not None:
-                keep &= codes.among(wanted)
+                keep &= codes.is_in(wanted)
         if self.labelled is not None:
             keep &= (columns.labels.codes >= 0) == self.labelled
         if self.background is not None:
@@ -83,8 +83,8 @@ class Where:
         if self.background is not None:
             told.append("background only" if self.background else "no background")
         if self.since is not None or self.until is not None:
-            since = "" if self.since is None else f"from {shown(earliest(self.since, 'since'))} "
-            until = "" if self.until is None else f"until {shown(latest(self.until, 'until'), ends=True)}"
+            since = "" if self.since is None else f"from {format_time(earliest(self.since, 'since'))} "
+            until = "" if self.until is None else f"until {format_time(latest(self.until, 'until'), ends=True)}"
             told.append((since + until).strip())
         if self.within is not None:
             told.append(f"within {self.within}")
@@ -117,7 +117,7 @@ def _flag(value: Any, field: str) -> bool:
 def _check_order(since: np.datetime64, until: np.datetime64) -> None:
     if since > until:
         raise InputError(
-            f"since {shown(since)} is after until {shown(until, ends=True)}; exchange them, or leave one out"
+            f"since {format_time(since)} is after until {format_time(until, ends=True)}; swap them, or omit one"
         )
 
 

@@ -1,4 +1,4 @@
-"""What a gallery holds, counted."""
+"""The numbers that describe a gallery."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from pathlib import Path
 
 import numpy as np
 
-from lookdown.gallery.store.records import Snapshot
+from lookdown.gallery.store.snapshot import Snapshot
 
-__all__ = ["Stats", "count"]
+__all__ = ["GalleryStats", "gallery_stats"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
+class GalleryStats:
     """What a gallery holds."""
 
     chips: int
     labelled: int
-    marked: int  # label or background said in the gallery
+    marked: int  # label or background set by a user of the gallery
     background: int
     classes: int
     scenes: int
-    placed: int  # with a place on Earth
+    placed: int  # with a footprint on Earth
     first_time: str | None
     last_time: str | None
     sensors: tuple[str, ...]
     dimension: int
     embedder: str | None  # its fingerprint
     metric: str
-    table: str  # where it is: a path, or s3://bucket/name
-    bytes_on_disk: int  # of the folder; a table in a bucket is not among them
+    table: str  # a path, or s3://bucket/name/...
+    bytes_on_disk: int  # of the folder, without a table in a bucket
 
 
-def count(snapshot: Snapshot, folder: Path, *, embedder: str | None, metric: str, table: str) -> Stats:
-    """Count what the table holds, and the bytes of the folder."""
+def gallery_stats(snapshot: Snapshot, folder: Path, *, embedder: str | None, metric: str, table: str) -> GalleryStats:
+    """Count the rows of the table by what they hold, and the bytes of the folder."""
     columns = snapshot.columns
     times = columns.times[~np.isnat(columns.times)]
-    return Stats(
+    return GalleryStats(
         chips=len(snapshot),
         labelled=int((columns.labels.codes >= 0).sum()),
         marked=int(snapshot.marked.sum()),
@@ -60,8 +60,8 @@ def count(snapshot: Snapshot, folder: Path, *, embedder: str | None, metric: str
 
 def _bytes(folder: Path) -> int:
     total = 0
-    for place, _, names in os.walk(folder):
+    for parent, _, names in os.walk(folder):
         for name in names:
-            with suppress(FileNotFoundError):  # a writer tidies up meanwhile
-                total += Path(place, name).stat().st_size
+            with suppress(FileNotFoundError):  # a writer may tidy up meanwhile
+                total += Path(parent, name).stat().st_size
     return total

@@ -12,8 +12,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.datastructures import UploadFile
 
-from lookdown.gallery.store.columns import Rows
-from lookdown.gallery.store.records import Snapshot
+from lookdown.gallery.store.snapshot import Rows, Snapshot
 from lookdown.service.answers import chips, spread
 from lookdown.service.pictures import redrawn
 from lookdown.service.problems import Problem, sentence_of, unknown

@@ -24,12 +24,12 @@ from tests.gallery.search.engines.vectors import (
 
 from lookdown.errors import InputError
 from lookdown.gallery.scale.milvus import Milvus
-from lookdown.gallery.scale.milvus_collection import MilvusPlace
+from lookdown.gallery.scale.milvus_collection import MilvusGallery
 from lookdown.gallery.scale.milvus_server import MilvusServer
 from lookdown.gallery.search.engines.engine import Engine, Vectors, VectorStream
 from lookdown.gallery.search.engines.exact import Exact
 from lookdown.gallery.search.engines.ivf import IVF
-from lookdown.gallery.store.columns import Columns
+from lookdown.gallery.store.snapshot import FilterColumns
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ def milvus_kind(server: MilvusServer) -> Kind:
     """Each engine has a collection of its own, and rows have any numbers."""
     number = count()
 
-    def make(vectors: VectorStream, table: Columns) -> Engine:
+    def make(vectors: VectorStream, table: FilterColumns) -> Engine:
         keys = 3 * np.random.default_rng(0).permutation(vectors.rows) + 7
-        return Milvus(vectors, table, keys, MilvusPlace(server, f"contract_{next(number)}"), "1-trained")
+        return Milvus(vectors, table, keys, MilvusGallery(server, f"contract_{next(number)}"), "1-trained")
 
     return Kind(make, 1.0)
 

@@ -11,7 +11,7 @@ from tests.gallery.search.engines.vectors import assert_all, brute_force, cluste
 from lookdown.gallery.search.engines import in_memory
 from lookdown.gallery.search.engines.engine import Vectors
 from lookdown.gallery.search.engines.in_memory import InMemory, Mask
-from lookdown.gallery.store.columns import Rows
+from lookdown.gallery.store.snapshot import Rows
 
 Z = clustered(300, 4)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lookdown.gallery.search.engines.engine import Nearest, Vectors, VectorStream
 from lookdown.gallery.search.where import Where
-from lookdown.gallery.store.columns import Codes, Columns
+from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns
 
 Mask = NDArray[np.bool_]
 
@@ -26,10 +26,10 @@ def stream(z: Vectors, batch: int = 4096) -> VectorStream:
     return VectorStream(len(z), z.shape[1], lambda: (z[begin : begin + batch] for begin in range(0, len(z), batch)))
 
 
-def columns(rows: int) -> Columns:
+def columns(rows: int) -> FilterColumns:
     """No text, no time, no place."""
-    none = Codes((), np.full(rows, -1, np.int32))
-    return Columns(
+    none = CategoricalColumn((), np.full(rows, -1, np.int32))
+    return FilterColumns(
         labels=none,
         scenes=none,
         sensors=none,
@@ -44,7 +44,7 @@ class _Keeping:
     def __init__(self, mask: Mask) -> None:
         self.mask = mask
 
-    def rows(self, table: Columns) -> Mask:
+    def rows(self, table: FilterColumns) -> Mask:
         assert len(table) == len(self.mask)
         return self.mask
 

@@ -9,7 +9,7 @@ from lookdown.errors import InputError
 from lookdown.gallery.scale.milvus_server import MilvusServer
 from lookdown.gallery.search.engines.engine import Engine, Lists, VectorStream
 from lookdown.gallery.search.engines.exact import Exact
-from lookdown.gallery.store.columns import Columns
+from lookdown.gallery.store.snapshot import FilterColumns
 
 __all__ = ["MANY", "EngineChoice", "EngineName", "chosen_engine", "make_engine"]
 
@@ -35,7 +35,7 @@ def chosen_engine(choice: str | MilvusServer, uri: str | None = None) -> EngineN
 def make_engine(
     kind: EngineName,
     stream: VectorStream,
-    columns: Columns,
+    columns: FilterColumns,
     lists: Lists | Callable[[], Lists | None] | None = None,
 ) -> Engine:
     """Load vectors into an engine; `auto` is exact up to a million rows.

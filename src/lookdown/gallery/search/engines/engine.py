@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lookdown.errors import InputError
 from lookdown.gallery.search.where import Where
-from lookdown.gallery.store.columns import Rows
+from lookdown.gallery.store.snapshot import Rows
 
 __all__ = ["Engine", "Lists", "Nearest", "VectorStream", "Vectors"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from lookdown.gallery.search.engines.engine import Vectors, VectorStream
 from lookdown.gallery.search.engines.in_memory import InMemory, Mask
 from lookdown.gallery.search.engines.measuring import mean_of
-from lookdown.gallery.store.columns import Columns, Rows
+from lookdown.gallery.store.snapshot import FilterColumns, Rows
 from lookdown.metrics.inputs import Embeddings
 from lookdown.metrics.pairwise import half_squares
 from lookdown.metrics.ranking import best, row_blocks, similarities
@@ -26,7 +26,7 @@ class Exact(InMemory):
     name = "exact"
     lists_changed = False
 
-    def __init__(self, stream: VectorStream, columns: Columns) -> None:
+    def __init__(self, stream: VectorStream, columns: FilterColumns) -> None:
         self._z = np.empty((stream.rows, stream.dimensions), np.float32)
         total = np.zeros(stream.dimensions)
         for rows, batch in stream.numbered():

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lookdown.gallery.search.engines.engine import Lists, Nearest, Vectors
 from lookdown.gallery.search.engines.measuring import SPARE, as_points, closeness_to, nearest_first, nothing
 from lookdown.gallery.search.where import Where
-from lookdown.gallery.store.columns import Columns, Rows
+from lookdown.gallery.store.snapshot import FilterColumns, Rows
 from lookdown.metrics.inputs import Embeddings, as_number
 from lookdown.metrics.pairwise import half_squares
 from lookdown.metrics.ranking import as_k, best, query_blocks, row_blocks, similarities
@@ -36,7 +36,7 @@ class InMemory(ABC):
     assignment: Lists
     lists_changed: bool
 
-    def __init__(self, rows: int, columns: Columns, centre: Vectors) -> None:
+    def __init__(self, rows: int, columns: FilterColumns, centre: Vectors) -> None:
         self._rows, self._columns, self._centre = rows, columns, centre
 
     @abstractmethod
@@ -100,7 +100,7 @@ class InMemory(ABC):
     def _kept(self, where: Where | None) -> tuple[Mask | None, int]:
         if where is None:
             return None, self._rows
-        mask = self._columns.kept(where)
+        mask = self._columns.matching(where)
         kept = int(np.count_nonzero(mask))
         return (None if kept == self._rows else mask), kept
 

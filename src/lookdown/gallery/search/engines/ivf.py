@@ -14,7 +14,7 @@ from lookdown.gallery.search.engines.in_memory import InMemory, Mask
 from lookdown.gallery.search.engines.measuring import SPARE
 from lookdown.gallery.search.engines.partition import Partition, adopt_lists, find_lists, number_of_lists, place_rows
 from lookdown.gallery.search.engines.probing import Probing, Trials, list_ranks
-from lookdown.gallery.store.columns import Columns, Rows
+from lookdown.gallery.store.snapshot import FilterColumns, Rows
 from lookdown.metrics.inputs import Embeddings
 from lookdown.metrics.pairwise import half_squares
 from lookdown.metrics.ranking import best, similarities
@@ -40,7 +40,9 @@ class IVF(InMemory):
 
     name = "ivf"
 
-    def __init__(self, stream: VectorStream, columns: Columns, lists: Lists | None = None, *, seed: int = 0) -> None:
+    def __init__(
+        self, stream: VectorStream, columns: FilterColumns, lists: Lists | None = None, *, seed: int = 0
+    ) -> None:
         trials = Trials.drawn(stream.rows, seed)
         built = None
         if lists is not None and _is_usable(lists, stream.rows):

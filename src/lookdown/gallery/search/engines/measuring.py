@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from lookdown.errors import InputError
 from lookdown.gallery.search.engines.engine import Nearest, Vectors
-from lookdown.gallery.store.columns import Rows
+from lookdown.gallery.store.snapshot import Rows
 from lookdown.metrics.inputs import refuse_non_finite
 from lookdown.metrics.pairwise import half_squares
 

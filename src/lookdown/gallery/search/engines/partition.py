@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from lookdown.gallery.search.engines.engine import Lists, Vectors, VectorStream
 from lookdown.gallery.search.engines.measuring import mean_of
-from lookdown.gallery.store.columns import Rows
+from lookdown.gallery.store.snapshot import Rows
 from lookdown.metrics.pairwise import half_squares
 
 __all__ = ["Partition", "adopt_lists", "find_lists", "number_of_lists", "place_rows"]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.gallery.search.engines.engine import Lists, Vectors
-from lookdown.gallery.store.columns import Rows
+from lookdown.gallery.store.snapshot import Rows
 from lookdown.metrics.pairwise import half_squared_distances
 
 __all__ = ["Probing", "Ranks", "Trials", "list_ranks"]

@@ -1,12 +1,12 @@
-"""Which list of the approximate index each chip is in, kept on disk: finding lists is what takes its time.
+"""The inverted lists of the IVF index on disk: which list each chip is in. Clustering them is the slow part.
 
-The lists serve any metric, since what an engine searches is a linear map of the embeddings. The file is derived: where
-it is missing, damaged or older than the table, the engine makes up for it.
+The lists serve every metric, since an engine searches a linear map of the embeddings. The file is a cache: where it is
+missing, damaged or older than the table, the engine assigns the lists again.
 """
 
 from __future__ import annotations
 
-import tempfile
+import threading
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from lookdown.atomic import write_file
 from lookdown.errors import DamagedCacheWarning
 
 __all__ = ["read_lists", "write_lists"]
@@ -23,9 +24,11 @@ __all__ = ["read_lists", "write_lists"]
 Keys = NDArray[np.int64]
 Lists = NDArray[np.int32]
 
+_one_thread = threading.Lock()  # temporary names differ by process only
+
 
 def read_lists(file: Path, keys: Keys) -> Lists | None:
-    """Return the list of each chip by its number, -1 for those that came later; None where there is nothing to use."""
+    """Return the list of each chip by its key, -1 for chips added later; None where there is no usable file."""
     try:
         stored = load(file.read_bytes())
         known, lists = stored["keys"], stored["lists"]
@@ -36,20 +39,19 @@ def read_lists(file: Path, keys: Keys) -> Lists | None:
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         warnings.warn(f"{file} is damaged ({error}); the index is built again", DamagedCacheWarning, stacklevel=2)
         return None
-    order = np.argsort(known)
-    place = np.searchsorted(known, keys, sorter=order).clip(max=len(known) - 1)
     if not len(known):
         return None
-    found = order[place]
-    return np.where(known[found] == keys, lists[found], -1).astype(np.int32)
+    order = np.argsort(known)
+    nearest = order[np.searchsorted(known, keys, sorter=order).clip(max=len(known) - 1)]
+    return np.where(known[nearest] == keys, lists[nearest], -1).astype(np.int32)
 
 
 def write_lists(file: Path, keys: Keys, lists: Lists) -> None:
-    """Write beside, then rename; a disk that is full or read-only costs time at the next opening, no more."""
+    """Write the lists. A full or read-only disk is no error: it only makes the next opening slower.
+
+    Readers write this file too, without the lock of the gallery.
+    """
     content = save({"keys": np.ascontiguousarray(keys), "lists": np.ascontiguousarray(lists)})
-    with suppress(OSError), tempfile.TemporaryDirectory(dir=file.parent.parent, prefix=f".{file.parent.name}.") as own:
-        # Readers write it as well, and take no lock: each beside in a folder of its own.
-        beside = Path(own, file.name)
-        beside.write_bytes(content)
+    with suppress(OSError), _one_thread:
         file.parent.mkdir(exist_ok=True)
-        beside.replace(file)
+        write_file(file, content, flush=False)

@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import save
 
 from lookdown.errors import DamagedCacheWarning
-from lookdown.gallery.store.list_file import read_lists, write_lists
+from lookdown.gallery.store.inverted_lists import read_lists, write_lists
 
 
 def test_lists_follow_the_numbers_and_not_the_order(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Columns of a gallery: text with repeats is kept once, and found as it is."""
+"""FilterColumns of a gallery: text with repeats is kept once, and found as it is."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import random
 import numpy as np
 import pytest
 
-from lookdown.gallery.store.columns import Codes, Columns
+from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns
 
 TEXTS = ["tug", None, "", "tug", "it's", " tug", None, "Tug", "' OR 1=1 --"]
 
 
 def test_each_text_is_kept_once_and_each_row_finds_its_own() -> None:
-    codes = Codes.of(TEXTS)
+    codes = CategoricalColumn.from_texts(TEXTS)
     assert codes.values == ("tug", "", "it's", " tug", "Tug", "' OR 1=1 --")
     assert [codes[row] for row in range(len(TEXTS))] == TEXTS
     assert codes.codes.dtype == np.int32
@@ -30,7 +30,7 @@ def test_each_text_is_kept_once_and_each_row_finds_its_own() -> None:
     ],
 )
 def test_rows_among_some_texts(wanted: list[str], rows: list[int]) -> None:
-    found = Codes.of(TEXTS).among(wanted)
+    found = CategoricalColumn.from_texts(TEXTS).is_in(wanted)
     assert found.dtype == np.bool_
     assert np.flatnonzero(found).tolist() == rows
 
@@ -40,18 +40,20 @@ def test_among_is_membership_whatever_the_column() -> None:
     for _ in range(200):
         texts = random.choices(["a", "b", "c", "", None], k=random.randrange(12))
         wanted = random.sample(["a", "b", "c", "", "d"], k=random.randrange(4))
-        assert Codes.of(texts).among(wanted).tolist() == [text is not None and text in wanted for text in texts]
+        assert CategoricalColumn.from_texts(texts).is_in(wanted).tolist() == [
+            text is not None and text in wanted for text in texts
+        ]
 
 
 def test_a_column_without_any_text_and_one_without_rows() -> None:
-    assert Codes.of([None, None]).among(["a"]).tolist() == [False, False]
-    assert Codes.of([]).among(["a"]).tolist() == []
+    assert CategoricalColumn.from_texts([None, None]).is_in(["a"]).tolist() == [False, False]
+    assert CategoricalColumn.from_texts([]).is_in(["a"]).tolist() == []
 
 
 def test_columns_are_as_long_as_the_table() -> None:
-    codes = Codes.of(TEXTS)
+    codes = CategoricalColumn.from_texts(TEXTS)
     rows = len(TEXTS)
-    columns = Columns(
+    columns = FilterColumns(
         labels=codes,
         scenes=codes,
         sensors=codes,

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from lookdown.errors import GalleryBusyError, GalleryError
-from lookdown.gallery.store.folder import GalleryFolder
-from lookdown.gallery.store.table_place import TablePlace
+from lookdown.gallery.store.gallery_folder import GalleryFolder
+from lookdown.gallery.store.table_location import TableLocation
 
 
 def finished(path: Path) -> GalleryFolder:
-    folder = GalleryFolder(path, 8, "abc", TablePlace(path))
+    folder = GalleryFolder(path, 8, "abc", TableLocation(path))
     folder.write()
     return folder
 
 
 def test_a_gallery_reads_back_what_it_is(tmp_path: Path) -> None:
-    assert GalleryFolder.open(finished(tmp_path).path) == GalleryFolder(tmp_path, 8, "abc", TablePlace(tmp_path))
+    assert GalleryFolder.open(finished(tmp_path).path) == GalleryFolder(tmp_path, 8, "abc", TableLocation(tmp_path))
 
 
 def test_what_is_no_gallery_is_refused_with_the_next_step(tmp_path: Path) -> None:
@@ -39,8 +39,8 @@ def test_what_is_no_gallery_is_refused_with_the_next_step(tmp_path: Path) -> Non
 
 def test_a_gallery_of_another_version_is_refused(tmp_path: Path) -> None:
     finished(tmp_path)
-    told = json.loads((tmp_path / "gallery.json").read_text())
-    (tmp_path / "gallery.json").write_text(json.dumps(told | {"version": 9, "lookdown": "7.1"}))
+    description = json.loads((tmp_path / "gallery.json").read_text())
+    (tmp_path / "gallery.json").write_text(json.dumps(description | {"version": 9, "lookdown": "7.1"}))
     with pytest.raises(GalleryError, match=r"version 9, made by lookdown 7\.1; this one reads version 1: use that"):
         GalleryFolder.open(tmp_path)
 
@@ -88,11 +88,11 @@ def test_a_second_writer_is_told_who_the_first_is_and_a_killed_one_lets_go(tmp_p
 def test_what_a_killed_writer_left_is_cleared_by_the_next(tmp_path: Path) -> None:
     folder = finished(tmp_path)
     metrics, data = tmp_path / "metrics", tmp_path / "records.lance" / "data"
-    for path in (metrics / "1-cosine", metrics / "2-adapted", metrics / ".3-adapted.x7k", metrics / ".mine", data):
+    for path in (metrics / "1-cosine", metrics / "2-adapted", metrics / ".3-adapted.x7k.new", metrics / ".mine", data):
         path.mkdir(parents=True)
     (metrics / "1-cosine.json").write_text("{}")
     (metrics / ".current.7.part").write_text("")
-    (tmp_path / ".embedder.k_2").mkdir()
+    (tmp_path / ".embedder.k_2.new").mkdir()
     (tmp_path / ".embedder.old").mkdir()
     (data / ".tmpAbC").write_text("")
     (data / "whole.lance").write_text("")
@@ -101,4 +101,4 @@ def test_what_a_killed_writer_left_is_cleared_by_the_next(tmp_path: Path) -> Non
     assert {path.name for path in metrics.iterdir()} == {"1-cosine", "1-cosine.json", ".mine"}
     assert {path.name for path in data.iterdir()} == {"whole.lance"}
     assert (tmp_path / ".embedder.old").exists()
-    assert not (tmp_path / ".embedder.k_2").exists()
+    assert not (tmp_path / ".embedder.k_2.new").exists()

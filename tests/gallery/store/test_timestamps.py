@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lookdown.errors import InputError
-from lookdown.gallery.store.instants import Moment, earliest, latest, parse_time, parse_times, shown
+from lookdown.gallery.store.timestamps import TimeLike, earliest, format_time, latest, parse_time, parse_times
 
 
 def instant(text: str) -> np.datetime64:
@@ -74,7 +74,7 @@ def test_text_that_repeats_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None
         read.append(text)
         return parse_time(text)
 
-    monkeypatch.setattr("lookdown.gallery.store.instants.parse_time", noted)
+    monkeypatch.setattr("lookdown.gallery.store.timestamps.parse_time", noted)
     parse_times(["2021", None, "2022", "2021", None] * 100)
     assert read == ["2021", None, "2022"]
 
@@ -107,7 +107,7 @@ def test_any_time_in_any_zone_comes_back() -> None:
         (np.datetime64("2021-12-31T10:00:00.000000999", "ns"), "2021-12-31T10:00", "2021-12-31T10:00"),
     ],
 )
-def test_a_day_lasts_to_its_end_and_an_instant_does_not(moment: Moment, first: str, last: str) -> None:
+def test_a_day_lasts_to_its_end_and_an_instant_does_not(moment: TimeLike, first: str, last: str) -> None:
     assert earliest(moment, "since") == instant(first)
     assert latest(moment, "until") == instant(last)
     for settled in (earliest(moment, "since"), latest(moment, "until")):
@@ -132,5 +132,5 @@ def test_what_cannot_be_a_time_is_refused_by_the_name_of_its_field(moment: Any) 
     ],
 )
 def test_a_time_is_shown_as_a_day_where_it_is_one(text: str, ends: bool, expected: str) -> None:
-    assert shown(instant(text), ends=ends) == expected
+    assert format_time(instant(text), ends=ends) == expected
     assert (latest if ends else earliest)(expected, "time") == instant(text)

@@ -9,13 +9,13 @@ import pytest
 from tests.gallery.galleries import kinds, rows_of, vector_gallery
 
 from lookdown.errors import GalleryError
-from lookdown.gallery.store.records import Records
+from lookdown.gallery.store.table import ChipTable
 
 
-def filled(path: Path, n: int = 50) -> tuple[Records, np.ndarray, list[dict[str, object]]]:
+def filled(path: Path, n: int = 50) -> tuple[ChipTable, np.ndarray, list[dict[str, object]]]:
     X, y = kinds(n)
     rows = [row | {"thumbnail": b"jpeg %d" % place} for place, row in enumerate(rows_of(y))]
-    records = Records.create(path, 8)
+    records = ChipTable.create(path, 8)
     for begin in range(0, n, 20):
         records.append(rows[begin : begin + 20], X[begin : begin + 20], first_key=begin)
     return records, X, rows
@@ -53,7 +53,7 @@ def test_columns_hold_what_filters_ask_for(tmp_path: Path) -> None:
 def test_a_snapshot_stays_while_others_write(tmp_path: Path) -> None:
     records, X, rows = filled(tmp_path)
     before = records.snapshot()
-    writer = Records.open(tmp_path)
+    writer = ChipTable.open(tmp_path)
     writer.remove(np.arange(10))
     writer.mark([str(rows[30]["id"])], ["new"], [False])
     writer.tidy()
@@ -81,7 +81,7 @@ def test_chips_are_found_by_name_whatever_it_is(tmp_path: Path) -> None:
 
 
 def test_an_empty_table_has_no_rows(tmp_path: Path) -> None:
-    snapshot = Records.create(tmp_path, 3).snapshot()
+    snapshot = ChipTable.create(tmp_path, 3).snapshot()
     assert len(snapshot) == 0
     assert snapshot.embeddings().shape == (0, 3)
     assert list(snapshot.batches()) == []
@@ -91,7 +91,7 @@ def test_an_empty_table_has_no_rows(tmp_path: Path) -> None:
 
 def test_a_table_that_is_gone_is_named(tmp_path: Path) -> None:
     with pytest.raises(GalleryError, match=r"the table of .* cannot be opened: .*; check the folder"):
-        Records.open(tmp_path)
+        ChipTable.open(tmp_path)
 
 
 def test_a_mark_taken_away_is_no_mark(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ import pytest
 from tests.gallery.scale.ray_nodes import RayNodes
 
 from lookdown.errors import GalleryError, MissingExtraError, WorkersError
-from lookdown.gallery.scale import ray_session
-from lookdown.gallery.scale.ray_session import workers_at
+from lookdown.gallery.scale import ray_cluster
+from lookdown.gallery.scale.ray_cluster import workers_at
 
 
 def square(number: int) -> tuple[int, int]:
@@ -125,12 +125,12 @@ def test_a_door_that_fails_to_open_is_tried_again(failures: int, monkeypatch: py
             raise ConnectionAbortedError("Initialization failure from server:\nTraceback")
 
     monkeypatch.setattr(ray, "init", init)
-    monkeypatch.setattr(ray_session, "_knock", lambda address: None)
-    if failures == ray_session._TRIES:
+    monkeypatch.setattr(ray_cluster, "_knock", lambda address: None)
+    if failures == ray_cluster._TRIES:
         with pytest.raises(WorkersError, match="Ray at ray://host:10001 cannot be had: Initialization failure from"):
-            ray_session._connect("ray://host:10001")
+            ray_cluster._connect("ray://host:10001")
     else:
-        ray_session._connect("ray://host:10001")
+        ray_cluster._connect("ray://host:10001")
         assert len(tries) == failures + 1
 
 
@@ -150,7 +150,7 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_work_on_a_node_answers_with_results_and_with_what_a_user_can_mend() -> None:
     jobs = np.array([pickle.dumps(number) for number in (2, 3, 5)], object)
-    done = ray_session._done({"number": np.arange(3), "job": jobs}, unlucky)
+    done = ray_cluster._done({"number": np.arange(3), "job": jobs}, unlucky)
     first, *others = (pickle.loads(result) for result in done["result"])
     assert first == 2
     assert [type(other) for other in others] == [WorkersError, WorkersError]

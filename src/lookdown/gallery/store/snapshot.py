@@ -1,0 +1,198 @@
+"""One version of the table. What filters read is in memory; the rest of a chip is read from the table when needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lookdown.gallery.store.table_location import TableLocation
+from lookdown.gallery.store.timestamps import parse_times
+
+if TYPE_CHECKING:
+    from lookdown.gallery.search.where import Where
+
+__all__ = ["BOUNDS", "CategoricalColumn", "ChipLabel", "Embeddings", "FilterColumns", "Rows", "Snapshot"]
+
+Embeddings = NDArray[np.float32]
+Rows = NDArray[np.intp]  # row numbers in the table, from 0
+
+BOUNDS = ("west", "south", "east", "north")
+_BATCH_ROWS = 65_536
+_FEW_IDS = 4  # up to here, scanning all ids is faster than building a hash table of them
+
+
+@dataclass(frozen=True, slots=True)
+class CategoricalColumn:
+    """A column of text with many repeats: for each row the index of its text in `values`, -1 where it has none."""
+
+    values: tuple[str, ...]
+    codes: NDArray[np.int32]
+
+    @classmethod
+    def from_texts(cls, texts: Sequence[str | None]) -> Self:
+        """Encode a column."""
+        index: dict[str, int] = {}
+        codes = [-1 if text is None else index.setdefault(text, len(index)) for text in texts]
+        return cls(tuple(index), np.array(codes, dtype=np.int32))
+
+    def __getitem__(self, row: int) -> str | None:
+        code = self.codes[row]
+        return None if code < 0 else self.values[code]
+
+    def is_in(self, wanted: Collection[str]) -> NDArray[np.bool_]:
+        """Return which rows have exactly one of these texts."""
+        chosen = [*map(frozenset(wanted).__contains__, self.values), False]  # code -1 picks the last
+        return np.array(chosen, dtype=np.bool_)[self.codes]
+
+
+@dataclass(frozen=True, slots=True)
+class FilterColumns:
+    """The columns that filters read."""
+
+    labels: CategoricalColumn
+    scenes: CategoricalColumn
+    sensors: CategoricalColumn
+    times: NDArray[np.datetime64]  # microseconds UTC, NaT where the time is not known
+    background: NDArray[np.bool_]
+    bounds: NDArray[np.float64]  # (n, 4) west, south, east, north of the footprint; NaN where there is none
+    footprints: Callable[[Rows], Sequence[str | None]]  # reads the WKT of these rows; few are ever needed
+    _last: dict[Where, NDArray[np.bool_]] = field(default_factory=dict, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.background)
+
+    def matching(self, where: Where) -> NDArray[np.bool_]:
+        """Return which rows a filter keeps, read-only. The last answer is cached: one search asks several times."""
+        mask = self._last.get(where)
+        if mask is None:
+            mask = where.rows(self)
+            mask.flags.writeable = False
+            self._last.clear()
+            self._last[where] = mask
+        return mask
+
+
+class ChipLabel(NamedTuple):
+    """What is known about the content of a chip."""
+
+    label: str | None
+    background: bool
+    marked: bool  # a user of the gallery has said so, not the source of the chip
+
+
+class Snapshot:
+    """One version of the table; it stays the same while others write."""
+
+    def __init__(self, location: TableLocation, dataset: Any) -> None:
+        self.folder = location.folder
+        self.version = int(dataset.version)
+        self._location, self._opened, self._options = location, dataset, location.storage_options
+        with location.explaining("cannot be read"):
+            table = dataset.to_table(
+                columns=["key", "id", "label", "scene", "sensor", "time", "background", "marked", *BOUNDS]
+            )
+        self.keys: NDArray[np.int64] = table["key"].to_numpy()
+        self.ids = table["id"].combine_chunks()
+        self.marked: NDArray[np.bool_] = table["marked"].to_numpy()
+        self.columns = FilterColumns(
+            labels=_categorical(table["label"]),
+            scenes=_categorical(table["scene"]),
+            sensors=_categorical(table["sensor"]),
+            times=_times(table["time"]),
+            background=table["background"].to_numpy(),
+            bounds=np.column_stack([table[name].to_numpy() for name in BOUNDS]),
+            footprints=lambda rows: [row["footprint"] for row in self.read(rows, ["footprint"])],
+        )
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in an embedding."""
+        return int(self._opened.schema.field("embedding").type.list_size)
+
+    def find(self, ids: Sequence[str]) -> Rows:
+        """Return the rows of chips by their ids, -1 where there is no such chip."""
+        names = pa.array(map(_valid_text, ids), pa.string())
+        if len(names) <= _FEW_IDS:
+            return np.array([pc.index(self.ids, name).as_py() if name.is_valid else -1 for name in names], np.intp)
+        rows = pc.index_in(names, self.ids)
+        return np.asarray(pc.fill_null(rows, -1).to_numpy(zero_copy_only=False), np.intp)
+
+    def labels_of(self, ids: Sequence[str]) -> dict[str, ChipLabel]:
+        """Return what is known about chips that are in the table, by their ids."""
+        columns, rows = self.columns, self.find(ids).tolist()
+        return {
+            name: ChipLabel(columns.labels[row], bool(columns.background[row]), bool(self.marked[row]))
+            for name, row in zip(ids, rows, strict=True)
+        }
+
+    def read(self, rows: Rows, columns: Sequence[str]) -> list[dict[str, Any]]:
+        """Return columns of these rows, in their order."""
+        return list(self._take(rows, columns).to_pylist())
+
+    def texts(self, column: str) -> list[str | None]:
+        """Return a column of text."""
+        with self._location.explaining("cannot be read"):
+            return list(self._dataset().to_table(columns=[column])[column].to_pylist())
+
+    def embeddings(self, rows: Rows | None = None) -> Embeddings:
+        """Return the raw embeddings of these rows, or of all."""
+        if rows is not None:
+            return _matrix(self._take(rows, ["embedding"])["embedding"].combine_chunks(), self.dimension)
+        matrix = np.empty((len(self), self.dimension), np.float32)
+        begin = 0
+        for batch in self.batches():
+            matrix[begin : begin + len(batch)] = batch
+            begin += len(batch)
+        return matrix
+
+    def batches(self) -> Iterator[Embeddings]:
+        """Yield all raw embeddings in batches."""
+        with self._location.explaining("cannot be read"):
+            for batch in self._dataset().scanner(columns=["embedding"], batch_size=_BATCH_ROWS).to_batches():
+                yield _matrix(batch["embedding"], self.dimension)
+
+    def _take(self, rows: Rows, columns: Sequence[str]) -> pa.Table:
+        with self._location.explaining("cannot be read"):
+            return self._dataset().take(np.asarray(rows, np.int64), columns=list(columns))
+
+    def _dataset(self) -> Any:
+        """Return the open dataset; it is opened again once its credentials have been renewed."""
+        options = self._location.storage_options
+        if options != self._options:
+            self._opened, self._options = self._location.open(self.version), options
+        return self._opened
+
+
+def _valid_text(name: str) -> str | None:
+    """Return None for text that is not valid Unicode, such as file names of old systems: no id is like that."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return None
+    return name
+
+
+def _matrix(column: pa.FixedSizeListArray, dimension: int) -> Embeddings:
+    return np.asarray(column.flatten().to_numpy(zero_copy_only=False), np.float32).reshape(-1, dimension)
+
+
+def _categorical(column: pa.ChunkedArray) -> CategoricalColumn:
+    encoded = pc.dictionary_encode(column.combine_chunks())
+    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+    return CategoricalColumn(tuple(encoded.dictionary.to_pylist()), np.asarray(codes, np.int32))
+
+
+def _times(column: pa.ChunkedArray) -> NDArray[np.datetime64]:
+    """Parse each distinct text once; the chips of a scene share their time."""
+    texts = _categorical(column)
+    parsed = np.append(parse_times(texts.values), np.datetime64("NaT", "us"))
+    return np.asarray(parsed[texts.codes])
