@@ -18,7 +18,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from lookdown.adaptation import adapt
-from lookdown.adaptation.clustering import STARTS
+from lookdown.adaptation.k_means import STARTS
 from lookdown.evaluation import evaluate
 from lookdown.lab.synthetic.gaussian_world import GaussianWorld
 from lookdown.metrics import GaussianLikelihoodRatio, PairMoments

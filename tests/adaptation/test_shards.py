@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from tests.adaptation.targets import blob, kinds
 
-from lookdown.adaptation import Settings, Shards, adapt, clustering, hierarchy, number_of_clusters, support
-from lookdown.adaptation.adapting import Adaptation
+from lookdown.adaptation import AdaptationSettings, Shards, adapt, k_means, separation, ward_tree
+from lookdown.adaptation.adaptation import Adaptation
 from lookdown.adaptation.shards import over_shards
 from lookdown.errors import InputError
 from lookdown.metrics import Cosine, GaussianLikelihoodRatio, Metric, MixtureLikelihoodRatio
@@ -52,7 +52,9 @@ def assert_same(found: Adaptation, whole: Adaptation) -> None:
 
 
 @pytest.mark.parametrize("normalize", [True, False])
-@pytest.mark.parametrize("method", ["auto", "cplfpa", Settings(nearest=0.6), Settings(softness=0.5)], ids=str)
+@pytest.mark.parametrize(
+    "method", ["auto", "cplfpa", AdaptationSettings(nearest=0.6), AdaptationSettings(softness=0.5)], ids=str
+)
 @pytest.mark.parametrize("labelled", [False, True])
 def test_shards_adapt_as_one_array_does(method: Any, normalize: bool, labelled: bool) -> None:
     X, y = kinds(6, 60, seed=3)
@@ -65,11 +67,11 @@ def test_shards_adapt_as_one_array_does(method: Any, normalize: bool, labelled: 
 
 @pytest.mark.parametrize("method", ["auto", "cplfpa"])
 def test_no_more_than_a_sample_is_fetched(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clustering, "SAMPLE", 120)
-    monkeypatch.setattr(hierarchy, "TREE_ROWS", 120)
-    monkeypatch.setattr(number_of_clusters, "_ROWS", 120)
-    for name in ("_ROWS", "_ROWS_OF_GIVEN"):
-        monkeypatch.setattr(support, name, 120)
+    monkeypatch.setattr(k_means, "SAMPLE_ROWS", 120)
+    monkeypatch.setattr(ward_tree, "TREE_ROWS", 120)
+    monkeypatch.setattr(separation, "_CHOICE_ROWS", 120)
+    for name in ("_ROWS", "_ROWS_OF_CLUSTERS"):
+        monkeypatch.setattr(separation, name, 120)
     X, _ = kinds(6, 60, seed=3)
     shards = Split(X, 100, 200)
     assert_same(adapt(source(), shards, method=method), adapt(source(), X, method=method))
@@ -106,7 +108,7 @@ def test_what_cannot_be_used_is_refused_by_its_row() -> None:
         adapt(source(), Split(bad, 100))
     with pytest.raises(InputError, match="6 features as input"):
         adapt(source(), Split(np.ones((90, 5)), 50))
-    with pytest.raises(InputError, match="leave cluster_by away"):
+    with pytest.raises(InputError, match="omit `cluster_by`"):
         adapt(source(), Split(X, 50), cluster_by=X)
 
 

@@ -92,7 +92,7 @@ def test_where_nothing_clusters_the_metric_is_kept(tmp_path: Path) -> None:
     gallery.add_embeddings([{"id": str(place)} for place in range(300)], X)
     learnt = gallery.adapt()
     assert (learnt.changed, learnt.metric) == (False, "1-cosine")
-    assert "hardly fall into clusters" in learnt.reason
+    assert "do not form clear clusters" in learnt.reason
 
 
 def test_calibration_leaves_out_what_the_metric_was_taught_by(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """An unlabelled target domain -> pseudo-labels -> a new metric."""
 
-from lookdown.adaptation.adapting import Adaptation, adapt
-from lookdown.adaptation.settings import AUTO, CPLFPA, Settings
+from lookdown.adaptation.adaptation import Adaptation, Method, adapt
+from lookdown.adaptation.adaptation_settings import AUTO, CPLFPA, AdaptationSettings
 from lookdown.adaptation.shards import Shards
 
-__all__ = ["AUTO", "CPLFPA", "Adaptation", "Settings", "Shards", "adapt"]
+__all__ = ["AUTO", "CPLFPA", "Adaptation", "AdaptationSettings", "Method", "Shards", "adapt"]

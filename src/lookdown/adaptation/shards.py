@@ -1,4 +1,4 @@
-"""Embeddings that lie in several places: some are fetched, and work on all of them is done where they lie."""
+"""Embeddings in several parts, on several machines perhaps: work on all of them is done where they are."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class Shards(ABC):
 
     @abstractmethod
     def __getitem__(self, rows: slice | NDArray[np.integer]) -> Embeddings:
-        """Fetch some rows, in their order."""
+        """Fetch rows, in their order."""
 
     @abstractmethod
     def map(self, work: Callable[[Embeddings, int], T]) -> Iterable[T]:
-        """Do work on each part, given its rows and the number of the first; yield what comes of it part by part."""
+        """Call `work` with the rows of each part and the number of the first of them; yield its results in order."""
 
 
 Rows: TypeAlias = "Embeddings | Shards"
 
 
 def over_shards(X: Rows, work: Callable[[Embeddings, int], T]) -> Iterable[T]:
-    """Do work on all rows; an array is one shard."""
+    """Call `work` on all rows, part by part; an array is one part."""
     return X.map(work) if isinstance(X, Shards) else [work(X, 0)]

@@ -37,7 +37,7 @@ def adapt(
     No image needs a label and no network is trained: the metric alone is estimated anew, or kept where that would not
     help.
     """
-    from lookdown.adaptation.run_adaptation import adapt_run
+    from lookdown.adaptation.adapt_run import adapt_run
     from lookdown.cli.progress import ProgressBar
     from lookdown.errors import OutputError
 
@@ -49,7 +49,7 @@ def adapt(
             data,
             clusters="auto" if clusters is None else clusters,
             method=method,
-            labelled=labels,
+            labels=labels,
             quick=quick,
             seed=seed,
             progress=progress,

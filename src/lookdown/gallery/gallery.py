@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lookdown.adaptation import Settings
-from lookdown.adaptation.adapting import Method
+from lookdown.adaptation import AdaptationSettings, Method
 from lookdown.errors import GalleryError, InputError
 from lookdown.gallery.index.adding import Added, add_chips, add_vectors, note_skipped
 from lookdown.gallery.index.intake import Cutting, parts_of
@@ -392,7 +391,7 @@ class Gallery:
         self,
         clusters: int | Literal["auto"] = "auto",
         *,
-        method: Method | Settings = "auto",
+        method: Method | AdaptationSettings = "auto",
         labels: Labels = "marked",
         seed: int = 0,
         use: bool = True,

@@ -11,8 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lookdown.adaptation import Settings, Shards, adapt
-from lookdown.adaptation.adapting import Method
+from lookdown.adaptation import AdaptationSettings, Method, Shards, adapt
 from lookdown.errors import GalleryError, InputError
 from lookdown.gallery.store.metric_registry import MetricRegistry
 from lookdown.gallery.store.snapshot import Snapshot
@@ -41,7 +40,7 @@ def estimate(
     kind: Literal["adapted", "taught"],
     *,
     clusters: int | Literal["auto"] = "auto",
-    method: Method | Settings = "auto",
+    method: Method | AdaptationSettings = "auto",
     labels: Labels = "marked",
     seed: int = 0,
     use: bool = True,

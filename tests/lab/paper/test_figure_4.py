@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from tests.lab.paper.smoke import smoke
 
-from lookdown.adaptation import Settings, adapt
+from lookdown.adaptation import AdaptationSettings, adapt
 from lookdown.errors import CollapsedComponentWarning, LowRankWarning
 from lookdown.lab.paper import figure_4
 from lookdown.lab.paper.report import Page, Picture, Table, spread
@@ -42,7 +42,7 @@ def test_one_component_each_is_the_unclipped_gaussian() -> None:
             ratio = GaussianLikelihoodRatio(shrinkage=0.1, indefinite="keep").fit(train, labels)
         clusters = len(set(case.target_labels.tolist()))
         plain.append(case.mean_average_precision(ratio))
-        new = adapt(ratio, case.target, clusters=clusters, method=Settings(indefinite="keep"), seed=seed)
+        new = adapt(ratio, case.target, clusters=clusters, method=AdaptationSettings(indefinite="keep"), seed=seed)
         adapted.append(case.mean_average_precision(new.metric))
     assert column(2)[0] == spread(plain)
     assert column(0)[0] == column(1)[0] == spread(adapted)

@@ -18,10 +18,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lookdown.adaptation import AUTO, CPLFPA, Settings, adapt
-from lookdown.adaptation.estimation import normalizes
-from lookdown.adaptation.hierarchy import LEVELS
-from lookdown.adaptation.number_of_clusters import choose_clusters
+from lookdown.adaptation import AUTO, CPLFPA, AdaptationSettings, adapt
+from lookdown.adaptation.separation import choose_clusters
+from lookdown.adaptation.target_metric import normalizes
+from lookdown.adaptation.ward_tree import LEVELS
 from lookdown.chips.protocols import conventional
 from lookdown.config import read_recipe
 from lookdown.lab.paper.domains import Domain, Roles, Rows, divide, read_domain, validation_roles
@@ -37,21 +37,21 @@ HEADS: tuple[Head, ...] = ("identity", "glrt")
 
 RECIPE = Path("recipes/adaptation.toml")
 PAPER = "CPLFPA (Algorithm 3)"
-VARIANTS: dict[str, Settings] = {
+VARIANTS: dict[str, AdaptationSettings] = {
     PAPER: CPLFPA,
     "clusters by four turns, as in all below": CPLFPA,
-    "each cluster counts alike": Settings(weighting="classes"),
-    "indefinite matrix kept": Settings(indefinite="keep"),
-    "nearest 90 % of each cluster": Settings(nearest=0.9),
-    "nearest 70 % of each cluster": Settings(nearest=0.7),
-    "soft clusters": Settings(softness=0.5),
-    "half of a full-rank metric": Settings(full_rank=0.5),
-    "clustered again": Settings(rounds=2),
-    "source worth 300 chips": Settings(source_chips=300),
-    "clustered again, source worth 300 chips": Settings(rounds=2, source_chips=300),
-    "tree": Settings(levels=LEVELS),
-    "tree, centred": Settings(levels=LEVELS, centred=True),
-    "tree, centred, shrinkage by OAS": Settings(levels=LEVELS, centred=True, shrinkage="auto"),
+    "each cluster counts alike": AdaptationSettings(weighting="classes"),
+    "indefinite matrix kept": AdaptationSettings(indefinite="keep"),
+    "nearest 90 % of each cluster": AdaptationSettings(nearest=0.9),
+    "nearest 70 % of each cluster": AdaptationSettings(nearest=0.7),
+    "soft clusters": AdaptationSettings(softness=0.5),
+    "half of a full-rank metric": AdaptationSettings(full_rank=0.5),
+    "clustered again": AdaptationSettings(rounds=2),
+    "source worth 300 chips": AdaptationSettings(source_chips=300),
+    "clustered again, source worth 300 chips": AdaptationSettings(rounds=2, source_chips=300),
+    "tree": AdaptationSettings(levels=LEVELS),
+    "tree, centred": AdaptationSettings(levels=LEVELS, centred=True),
+    "tree, centred, shrinkage by OAS": AdaptationSettings(levels=LEVELS, centred=True, shrinkage="auto"),
     "tree, centred, shrinkage by OAS, each cluster alike (auto)": AUTO,
     "auto, clustered again": replace(AUTO, rounds=2),
     "auto, source worth 300 chips": replace(AUTO, source_chips=300),

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from lookdown.adaptation import CPLFPA
-from lookdown.adaptation.estimation import estimate, normalizes, target_clusters, weighting
 from lookdown.adaptation.pseudo_labels import Covariances
+from lookdown.adaptation.target_metric import estimate, normalizes, target_clusters, weighting
 from lookdown.lab.paper.paper_values import RUNNING_TIME
 from lookdown.lab.paper.report import Page, Table, percent, span, spread
 from lookdown.lab.paper.rules import base_clusters

@@ -26,9 +26,9 @@ from tests.adaptation.targets import (
 )
 
 from lookdown import load_metric
-from lookdown.adaptation import AUTO, CPLFPA, Adaptation, Settings, adapt, clustering, pseudo_labels
-from lookdown.adaptation.estimation import estimate
+from lookdown.adaptation import AUTO, CPLFPA, Adaptation, AdaptationSettings, adapt, pseudo_labels
 from lookdown.adaptation.pseudo_labels import Covariances
+from lookdown.adaptation.target_metric import estimate
 from lookdown.errors import InputError, NotCalibratedError, NotFittedError, UnsupportedOperationError
 from lookdown.metrics import Cosine, Euclidean, GaussianLikelihoodRatio, Metric, MixtureLikelihoodRatio, PairMoments
 from lookdown.metrics.covariance import oas_shrinkage
@@ -75,7 +75,7 @@ def test_a_mixture_is_fitted_to_the_clusters(weighting: Any) -> None:
     X, _ = kinds(5, 20, gap=1.5)
     for old, method in (
         (mixture(weighting=weighting), "cplfpa"),
-        (mixture(weighting="pairs"), Settings(weighting=weighting)),
+        (mixture(weighting="pairs"), AdaptationSettings(weighting=weighting)),
     ):
         labels = k_means(on_sphere(X), 6, seed=3).labels_
         expected = MixtureLikelihoodRatio(**old.get_params() | {"weighting": weighting}).fit(X, labels)
@@ -104,8 +104,8 @@ def test_a_mixture_takes_true_labels_and_gives_them_to_their_clusters() -> None:
 
 def test_soft_clusters_give_another_metric() -> None:
     X, _ = kinds(5, 20, gap=1.5)
-    hard, soft = (adapt(source(), X, clusters=6, method=Settings(softness=s)) for s in (0.0, 1.0))
-    hardly = adapt(source(), X, clusters=6, method=Settings(softness=1e-4))
+    hard, soft = (adapt(source(), X, clusters=6, method=AdaptationSettings(softness=s)) for s in (0.0, 1.0))
+    hardly = adapt(source(), X, clusters=6, method=AdaptationSettings(softness=1e-4))
     np.testing.assert_allclose(matrix(hardly), matrix(hard), rtol=1e-6, atol=1e-6 * np.abs(matrix(hard)).max())
     assert not np.allclose(matrix(soft), matrix(hard), rtol=0.1)
 
@@ -159,7 +159,7 @@ def kept(adaptation: Adaptation, old: Metric, reason: str) -> None:
 def test_where_nothing_can_be_learnt_the_source_comes_back(old: Metric) -> None:
     few = kinds(5, 2, 16)[0]
     kept(adapt(old, few), old, "10 images are too few")
-    kept(adapt(old, few, method="cplfpa"), old, "50 would do")
+    kept(adapt(old, few, method="cplfpa"), old, "give 50")
     kept(adapt(old, few[:1]), old, "too few")
     copies = np.tile(few[:1], (200, 1))
     kept(adapt(old, copies), old, "all images look the same")
@@ -167,10 +167,10 @@ def test_where_nothing_can_be_learnt_the_source_comes_back(old: Metric) -> None:
     brighter = copies * np.linspace(0.5, 9, 200)[:, None]  # the same on the unit sphere
     kept(adapt(old, brighter.astype(np.float32)), old, "all images look the same")
     cloud = adapt(old, blob())
-    kept(cloud, old, "the images hardly fall into clusters")
+    kept(cloud, old, "the images do not form clear clusters")
     assert cloud.clusters == 0
     assert f"{cloud.separation:.2f}" in cloud.reason
-    kept(adapt(old, blob(), clusters=6), old, "the images hardly fall into clusters")
+    kept(adapt(old, blob(), clusters=6), old, "the images do not form clear clusters")
 
 
 def test_the_paper_adapts_to_a_cloud_all_the_same_and_is_not_trusted() -> None:
@@ -319,7 +319,7 @@ def test_labels_that_make_no_pairs_are_refused(rows: int) -> None:
     one_class[:5], no_two_alike[:5] = 3, np.arange(5)
     with pytest.raises(InputError, match=r"5 labels of 1 classes make no same and different pairs; label at least two"):
         adapt(source(), X[:rows], labels=one_class)
-    with pytest.raises(InputError, match=r"5 labels of 5 classes make no same .*or leave labels away"):
+    with pytest.raises(InputError, match=r"5 labels of 5 classes make no same .*or omit `labels`"):
         adapt(source(), X[:rows], labels=no_two_alike)
     with pytest.raises(InputError, match=f"labels has 3 labels for {rows} rows"):
         adapt(source(), X[:rows], labels=[1, 1, 2])
@@ -361,10 +361,15 @@ def test_labels_alone_teach_where_clusters_cannot() -> None:
 
 def test_a_mixture_refuses_settings_that_it_cannot_honour() -> None:
     X, _ = kinds(5, 20)
-    for settings in (Settings(softness=1), Settings(source_chips=10), Settings(nearest=0.5), Settings(full_rank=0.5)):
+    for settings in (
+        AdaptationSettings(softness=1),
+        AdaptationSettings(source_chips=10),
+        AdaptationSettings(nearest=0.5),
+        AdaptationSettings(full_rank=0.5),
+    ):
         with pytest.raises(InputError, match="of the settings it knows weighting and rounds"):
             adapt(mixture(), X, clusters=6, method=settings)
-    adapt(mixture(), X, clusters=6, method=Settings(weighting="classes", rounds=2))
+    adapt(mixture(), X, clusters=6, method=AdaptationSettings(weighting="classes", rounds=2))
 
 
 def test_the_shortlist_of_an_adapted_mixture_says_nothing_of_rates_either() -> None:
@@ -379,7 +384,7 @@ def test_copies_of_a_few_images_are_no_clusters() -> None:
     X, _ = kinds(10, 1, 16)
     made = adapt(source_of_16(), np.tile(X, (20, 1)))
     assert not made.helped
-    assert "hardly fall into clusters" in made.reason
+    assert "do not form clear clusters" in made.reason
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -426,7 +431,7 @@ def test_where_there_are_no_moments_nothing_can_be_added() -> None:
     for adaptation in (
         adapt(source(), X[:10]),
         adapt(mixture(), X, clusters=5),
-        adapt(source(), X, clusters=5, method=Settings(softness=1)),
+        adapt(source(), X, clusters=5, method=AdaptationSettings(softness=1)),
     ):
         with pytest.raises(UnsupportedOperationError, match=r"no moments .* call adapt with all images"):
             adaptation.update(X)
@@ -480,11 +485,11 @@ def test_images_that_cannot_be_used_are_refused(make: Any) -> None:
             adapt(make(), rows, clusters=5)
     with pytest.raises(NotFittedError, match="not fitted yet; call fit"):
         adapt(type(make())(), X, clusters=5)
-    with pytest.raises(InputError, match="method must be 'auto', 'cplfpa' or Settings, got 'best'"):
+    with pytest.raises(InputError, match="method must be 'auto', 'cplfpa' or AdaptationSettings, got 'best'"):
         adapt(make(), X, clusters=5, method="best")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("method", ["auto", "cplfpa", Settings(softness=1), Settings(nearest=0.5)])
+@pytest.mark.parametrize("method", ["auto", "cplfpa", AdaptationSettings(softness=1), AdaptationSettings(nearest=0.5)])
 @pytest.mark.parametrize("clusters", [6, "auto"])
 def test_the_same_seed_gives_the_same_bits(method: Any, clusters: Any) -> None:
     X, _ = kinds(6, 30)
@@ -514,8 +519,8 @@ def test_single_precision_and_torch() -> None:
 
 
 def test_a_memmap_is_adapted_to_as_an_array_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clustering, "SAMPLE", 2000)
-    monkeypatch.setattr(pseudo_labels, "_BLOCK", 30_000)
+    monkeypatch.setattr("lookdown.adaptation.k_means.SAMPLE_ROWS", 2000)
+    monkeypatch.setattr(pseudo_labels, "_BLOCK_ROWS", 30_000)
     X = kinds(5, 20_000)[0].astype(np.float32)
     np.save(tmp_path / "X.npy", X)
     stored = np.load(tmp_path / "X.npy", mmap_mode="r")

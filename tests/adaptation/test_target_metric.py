@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tests.adaptation.targets import k_means, kinds, on_sphere, ratio_matrix
 
-from lookdown.adaptation import CPLFPA, Settings
-from lookdown.adaptation.estimation import estimate, normalizes, target_clusters, weighting
+from lookdown.adaptation import CPLFPA, AdaptationSettings
 from lookdown.adaptation.pseudo_labels import Covariances
+from lookdown.adaptation.target_metric import estimate, normalizes, target_clusters, weighting
 from lookdown.metrics import Cosine, Euclidean, GaussianLikelihoodRatio, Metric, MixtureLikelihoodRatio, PairMoments
 from lookdown.metrics.covariance import oas_shrinkage
 
@@ -43,7 +43,7 @@ def test_without_anything_else_it_is_the_ratio_of_the_pseudo_labels() -> None:
 @pytest.mark.parametrize(("chips", "share"), [(0, 0.0), (30, 1 / 3), (60, 0.5), (540, 0.9)])
 def test_the_source_has_a_share_of_its_chips_among_all(chips: float, share: float) -> None:
     old, target = source(), of(moments(60))
-    found = estimate(old, Settings(source_chips=chips), target)
+    found = estimate(old, AdaptationSettings(source_chips=chips), target)
     same = (1 - share) * target.same + share * old.same_covariance_
     different = (1 - share) * target.different + share * old.different_covariance_
     np.testing.assert_allclose(found.same_covariance_, same, rtol=1e-12)
@@ -54,7 +54,7 @@ def test_the_source_has_a_share_of_its_chips_among_all(chips: float, share: floa
 @pytest.mark.parametrize("plain", [Cosine(), Euclidean()], ids=str)
 def test_a_source_without_statistics_has_no_share(plain: Metric) -> None:
     target = of(moments())
-    found = estimate(plain.fit(np.ones((1, 6))), Settings(source_chips=1000), target)
+    found = estimate(plain.fit(np.ones((1, 6))), AdaptationSettings(source_chips=1000), target)
     np.testing.assert_array_equal(found.same_covariance_, target.same)
     assert found.normalize == normalizes(plain) == isinstance(plain, Cosine)
     assert found.shrinkage == 0.1
@@ -64,7 +64,7 @@ def test_a_source_without_statistics_has_no_share(plain: Metric) -> None:
 @pytest.mark.parametrize("shrinkage", [0.2, "auto"])
 def test_full_rank_takes_part_of_the_different_pairs_away(share: float, shrinkage: Any) -> None:
     target = of(moments())
-    found = estimate(source(shrinkage=shrinkage), Settings(full_rank=share), target)
+    found = estimate(source(shrinkage=shrinkage), AdaptationSettings(full_rank=share), target)
     sphere = np.eye(6) / 6
     amounts = [
         oas_shrinkage(c, n) if shrinkage == "auto" else shrinkage
@@ -95,7 +95,7 @@ def test_true_labels_have_a_share_that_grows_with_them() -> None:
 
 def test_labels_pseudo_labels_and_the_source_together() -> None:
     old, pseudo, true = source(), of(moments()), of(moments(20, seed=2))
-    found = estimate(old, Settings(source_chips=20), pseudo, moments(20, seed=2))
+    found = estimate(old, AdaptationSettings(source_chips=20), pseudo, moments(20, seed=2))
     otherwise = 0.75 * pseudo.same + 0.25 * old.same_covariance_
     share = 12 / (12 + 20 - 4)
     np.testing.assert_allclose(found.same_covariance_, (1 - share) * true.same + share * otherwise)
@@ -129,10 +129,10 @@ def test_parameters_are_those_of_the_source_but_for_what_settings_say() -> None:
     old = source(shrinkage=0.3, indefinite="keep", weighting="classes")
     target = of(moments())
     assert estimate(old, CPLFPA, target).get_params() == old.get_params()
-    changed = estimate(old, Settings(indefinite="clip", weighting="pairs"), target)
+    changed = estimate(old, AdaptationSettings(indefinite="clip", weighting="pairs"), target)
     assert changed.get_params() == old.get_params() | {"indefinite": "clip", "weighting": "pairs"}
     assert weighting(old, CPLFPA) == "classes"
-    assert weighting(old, Settings(weighting="pairs")) == "pairs"
+    assert weighting(old, AdaptationSettings(weighting="pairs")) == "pairs"
     assert weighting(Cosine(), CPLFPA) == "pairs"
     mixture = MixtureLikelihoodRatio(1, 2, shrinkage=0.4, normalize=False, weighting="classes")
     of_mixture = estimate(mixture, CPLFPA, target)
@@ -150,14 +150,14 @@ def test_later_rounds_cluster_in_the_space_of_the_metric_so_far(normalize: bool)
     for rounds in (2, 3):
         metric = GaussianLikelihoodRatio(0.2, normalize=normalize).fit(X, labels)
         labels = k_means(metric.transform(X), 6, seed=2).labels_
-        found = target_clusters(old, X, 6, Settings(rounds=rounds), X, 2)
+        found = target_clusters(old, X, 6, AdaptationSettings(rounds=rounds), X, 2)
         np.testing.assert_array_equal(found.assign(X)[0], labels)
     assert not np.array_equal(labels, first.labels_)
 
 
 def test_later_rounds_blend_in_the_source_too() -> None:
     X, _ = kinds(5, 40, gap=1.2)
-    old, settings = source(), Settings(rounds=2, source_chips=500)
+    old, settings = source(), AdaptationSettings(rounds=2, source_chips=500)
     so_far = of(PairMoments.of(X, k_means(X, 6).labels_))
     expected = k_means(estimate(old, settings, so_far).transform(X), 6).labels_
     np.testing.assert_array_equal(target_clusters(old, X, 6, settings, X).assign(X)[0], expected)

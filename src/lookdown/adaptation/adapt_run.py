@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from lookdown.adaptation.adapting import Adaptation, Method, adapt
+from lookdown.adaptation.adaptation import Adaptation, Method, adapt
 from lookdown.chips.manifest import Manifest
 from lookdown.errors import InputError, OutputError
 from lookdown.metrics import load_metric
@@ -14,11 +14,11 @@ from lookdown.networks.storage import load_embedder
 from lookdown.progress import Progress, no_progress
 from lookdown.training.run_folder import RunFolder
 
-__all__ = ["AdaptedRun", "adapt_run"]
+__all__ = ["RunAdaptation", "adapt_run"]
 
 
 @dataclass(frozen=True, slots=True)
-class AdaptedRun:
+class RunAdaptation:
     """An adaptation, and the chips that could not be read for it."""
 
     adaptation: Adaptation
@@ -31,39 +31,41 @@ def adapt_run(
     *,
     clusters: int | Literal["auto"] = "auto",
     method: Method = "auto",
-    labelled: bool = False,
+    labels: bool = False,
     quick: bool = False,
     seed: int = 0,
     progress: Progress = no_progress,
-) -> AdaptedRun:
+) -> RunAdaptation:
     """Embed the chips of a manifest and adapt the run's metric to them.
 
-    Chips that train are left out where there are queries and a gallery: it is these that are searched. `labelled`
-    takes the classes in the manifest for true labels, where a chip has one; otherwise they are not read. `auto` finds
-    clusters by the mean over quarter turns of each chip, for which every chip is embedded four times more; `quick`
-    leaves that away.
+    run: the folder of a finished run.
+    data: the manifest; training chips are left out where it has queries and a gallery.
+    clusters, method, seed: as for `adapt`.
+    labels: take the classes in the manifest as true labels, where a chip has one.
+    quick: with `auto`, do not find clusters by the mean over quarter turns, for which every chip is embedded four
+        times more.
     """
     if not RunFolder.open(run).finished:
         raise OutputError(f"{run} is not finished; go on with `lookdown train --resume {run}`")
     chips = _target(Manifest.read(data))
     embedder = load_embedder(run / "embedder")
-    found = embedder.embed_chips(chips, progress=progress)
+    plain = embedder.embed_chips(chips, progress=progress)
     steady = None
     if method == "auto" and not quick:
         steady = embedder.embed_chips(chips, turns=4, progress=progress).embeddings
-    labels = [None if chips.background[row] else chips.labels[row] for row in found.indices]
-    if labelled and not any(label is not None for label in labels):
-        raise InputError(f"{data} has no labels; leave --labels away, or give some chips a class")
+    classes = [None if chips.background[row] else chips.labels[row] for row in plain.indices]
+    if labels and all(name is None for name in classes):
+        raise InputError(f"{data} has no labels; omit `labels`, or give some chips a class")
     adaptation = adapt(
         load_metric(run / "metric"),
-        found.embeddings,
+        plain.embeddings,
         clusters=clusters,
         method=method,
-        labels=labels if labelled else None,
+        labels=classes if labels else None,
         cluster_by=steady,
         seed=seed,
     )
-    return AdaptedRun(adaptation, found.skipped)
+    return RunAdaptation(adaptation, plain.skipped)
 
 
 def _target(manifest: Manifest) -> Manifest:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.adaptation.targets import Array, Labels, k_means, kinds, loop_covariances, mean_average_precision, on_sphere
 
-from lookdown.adaptation import CPLFPA, Settings, adapt
+from lookdown.adaptation import CPLFPA, AdaptationSettings, adapt
 from lookdown.errors import InputError
 from lookdown.metrics import GaussianLikelihoodRatio, MixtureLikelihoodRatio
 
@@ -63,7 +63,7 @@ def test_more_images_go_to_the_clusters_that_their_steady_embeddings_lie_in() ->
 
 def test_soft_clusters_and_mixtures_take_them_too() -> None:
     X, by, _ = turned()
-    soft = Settings(softness=1.0)
+    soft = AdaptationSettings(softness=1.0)
     with_them, without = (adapt(source(), X, clusters=6, method=soft, cluster_by=some) for some in (by, None))
     assert not np.allclose(with_them.metric.score(X[:5], X), without.metric.score(X[:5], X))
     old = MixtureLikelihoodRatio(1, 2, pairs=300, seed=5).fit(*kinds(8, 10, 6, seed=7))

@@ -1,4 +1,4 @@
-"""Statistics of the target, blended with the source's and with true labels, and the metric that follows from them."""
+"""The metric of a target: its statistics, blended with the source's and with those of true labels."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lookdown.adaptation.clustering import Clusters, find_clusters
-from lookdown.adaptation.hierarchy import Hierarchy, find_hierarchy
+from lookdown.adaptation.adaptation_settings import AdaptationSettings
+from lookdown.adaptation.k_means import Clusters, find_clusters
 from lookdown.adaptation.pseudo_labels import Covariances, pseudo_moments
-from lookdown.adaptation.settings import Settings
 from lookdown.adaptation.shards import Rows
+from lookdown.adaptation.ward_tree import WardTree, find_tree
 from lookdown.errors import LowRankWarning
 from lookdown.metrics import Cosine, GaussianLikelihoodRatio, Metric, MixtureLikelihoodRatio
 from lookdown.metrics.pair_moments import PairMoments, Weighting
@@ -24,20 +24,20 @@ Array = NDArray[np.float64]
 
 
 def normalizes(source: Metric) -> bool:
-    """Whether the metric puts embeddings on the unit sphere, so that clusters are to be found there."""
+    """Whether the metric normalizes embeddings, so that clusters are found on the unit sphere."""
     return bool(getattr(source, "normalize", isinstance(source, Cosine)))
 
 
-def weighting(source: Metric, settings: Settings) -> Weighting:
+def weighting(source: Metric, settings: AdaptationSettings) -> Weighting:
     """Return how pairs are weighted: as the settings say, else as the source metric does."""
     own: Weighting = getattr(source, "weighting", "pairs")
     return settings.weighting or own
 
 
 def target_clusters(
-    source: Metric, X: Rows, clusters: int | Literal["auto"], settings: Settings, by: Rows, seed: int = 0
-) -> Clusters | Hierarchy:
-    """Find clusters of `by` where it lies, and in later rounds in the space of the metric so far."""
+    source: Metric, X: Rows, clusters: int | Literal["auto"], settings: AdaptationSettings, by: Rows, seed: int = 0
+) -> Clusters | WardTree:
+    """Find clusters of `by`, in later rounds in the space of the metric so far."""
     found = _clusters(source, by, clusters, settings, None, seed)
     for _ in range(settings.rounds - 1):
         so_far = Covariances.of(pseudo_moments(X, found, settings, by), weighting(source, settings), found.cuts)
@@ -48,7 +48,7 @@ def target_clusters(
 
 def estimate(
     source: Metric,
-    settings: Settings,
+    settings: AdaptationSettings,
     pseudo: Covariances | None,
     labelled: PairMoments | None = None,
     **changes: Any,
@@ -56,11 +56,11 @@ def estimate(
     """Return the likelihood ratio of pseudo-labels, of true labels, or of both; either may be missing."""
     metric = GaussianLikelihoodRatio(**_parameters(source, settings) | changes)
     blend = pseudo if pseudo is None else _with_source(pseudo, source, settings)
-    if labelled is not None:  # clusters may count alike whatever their size; a label is a label
+    if labelled is not None:  # these are weighted as the source is, whatever clusters are weighted by
         blend = _with_labels(Covariances.of(labelled, getattr(source, "weighting", "pairs")), blend, source)
     assert blend is not None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LowRankWarning)  # K clusters give a rank of about K - 1, which is meant
+        warnings.simplefilter("ignore", LowRankWarning)  # expected: K clusters give a rank of about K - 1
         # S0 / (1 - f) turns S1^-1 - S0^-1 into S1^-1 - (1 - f) S0^-1, which has full rank as f goes to 1.
         metric.fit_covariances(blend.same, blend.different / (1 - settings.full_rank), blend.mean, free=blend.free)
     metric.pseudo_labelled_ = True
@@ -68,17 +68,22 @@ def estimate(
 
 
 def _clusters(
-    source: Metric, by: Rows, clusters: int | Literal["auto"], settings: Settings, space: Array | None, seed: int
-) -> Clusters | Hierarchy:
+    source: Metric,
+    by: Rows,
+    clusters: int | Literal["auto"],
+    settings: AdaptationSettings,
+    space: Array | None,
+    seed: int,
+) -> Clusters | WardTree:
     normalize = normalizes(source)
     if settings.levels:
-        centred = settings.centred and space is None  # the space of a metric compares by differences, from wherever
-        return find_hierarchy(by, clusters, settings.levels, normalize=normalize, centred=centred, map=space, seed=seed)
+        centred = settings.centred and space is None  # differences, which a metric compares, have no centre
+        return find_tree(by, clusters, settings.levels, normalize=normalize, centred=centred, map=space, seed=seed)
     assert clusters != "auto"
     return find_clusters(by, clusters, normalize=normalize, map=space, seed=seed)
 
 
-def _with_source(target: Covariances, source: Metric, settings: Settings) -> Covariances:
+def _with_source(target: Covariances, source: Metric, settings: AdaptationSettings) -> Covariances:
     """Blend in the statistics of the source, the more the fewer images of the target there are."""
     if not (settings.source_chips and _has_statistics(source)):
         return target
@@ -90,18 +95,18 @@ def _with_labels(true: Covariances, otherwise: Covariances | None, source: Metri
     """Shrink the statistics of true labels towards what is known without them, the more the fewer there are.
 
     With n labels, less the classes, and d dimensions the share is 2d / (2d + n): half for 2d labels. Without clusters
-    the source stands in, and without statistics the sphere.
+    the source's statistics take their place, and where it has none, a sphere.
     """
     d = len(true.mean)
     share = 2 * d / (2 * d + true.free[0])
     otherwise = otherwise or _without_clusters(true, source)
-    # As many chips as would be off by as much: few labels alone would have shrinkage="auto" make a sphere of the blend.
+    # The chips that would give an error as large: by the labels alone, shrinkage="auto" would make the blend a sphere.
     free = [1 / ((1 - share) ** 2 / n + share**2 / m) for n, m in zip(true.free, otherwise.free, strict=True)]
     return replace(true.blended(otherwise.same, otherwise.different, share), free=(free[0], free[1]))
 
 
 def _without_clusters(true: Covariances, source: Metric) -> Covariances:
-    """Return the source's statistics, or the sphere; neither is estimated from the target, so neither is off."""
+    """Return the source's statistics, or a sphere; neither is estimated from the target, so neither has an error."""
     free = np.inf, np.inf
     if _has_statistics(source):
         return Covariances(source.same_covariance_, source.different_covariance_, true.mean, free)
@@ -114,13 +119,13 @@ def _has_statistics(source: Metric) -> bool:
     return hasattr(source, "same_covariance_")
 
 
-def _parameters(source: Metric, settings: Settings) -> dict[str, Any]:
-    """Return the parameters of the new metric: those of the source, but for what the settings say."""
+def _parameters(source: Metric, settings: AdaptationSettings) -> dict[str, Any]:
+    """Return the parameters of the new metric: those of the source, unless the settings have others."""
     parameters: dict[str, Any] = {"shrinkage": 0.1}
     if isinstance(source, GaussianLikelihoodRatio):
         parameters = source.get_params()
     elif isinstance(source, MixtureLikelihoodRatio):
         parameters = {"shrinkage": source.shrinkage, "indefinite": "keep"}
     parameters |= {"normalize": normalizes(source), "weighting": weighting(source, settings)}
-    said = {"indefinite": settings.indefinite, "shrinkage": settings.shrinkage}
-    return parameters | {name: value for name, value in said.items() if value is not None}
+    own = {"indefinite": settings.indefinite, "shrinkage": settings.shrinkage}
+    return parameters | {name: value for name, value in own.items() if value is not None}

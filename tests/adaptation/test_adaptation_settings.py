@@ -1,4 +1,4 @@
-"""Settings that mean nothing are refused when they are made."""
+"""AdaptationSettings that mean nothing are refused when they are made."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from lookdown.adaptation import AUTO, CPLFPA, Settings
+from lookdown.adaptation import AUTO, CPLFPA, AdaptationSettings
 from lookdown.errors import InputError
 
 
 def test_the_defaults_are_the_algorithm_of_the_paper() -> None:
-    assert Settings() == CPLFPA
+    assert AdaptationSettings() == CPLFPA
     assert (CPLFPA.rounds, CPLFPA.nearest, CPLFPA.softness, CPLFPA.source_chips, CPLFPA.full_rank) == (1, 1, 0, 0, 0)
     assert (CPLFPA.weighting, CPLFPA.indefinite, CPLFPA.shrinkage) == (None, None, None)
     assert (CPLFPA.levels, CPLFPA.centred) == ((), False)
@@ -24,23 +24,23 @@ def test_the_defaults_are_the_algorithm_of_the_paper() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rounds": 0}, "rounds is a whole number from 1, got 0"),
-        ({"rounds": 1.5}, "rounds is a whole number from 1, got 1.5"),
-        ({"nearest": 0}, "nearest is above 0 and at most 1"),
-        ({"nearest": 1.1}, "nearest is above 0 and at most 1"),
-        ({"softness": -1}, "softness and source_chips are at least 0"),
-        ({"softness": float("nan")}, "softness and source_chips are at least 0"),
-        ({"source_chips": -1}, "softness and source_chips are at least 0"),
-        ({"full_rank": 1}, "full_rank is at least 0 and below 1, got 1"),
-        ({"full_rank": -0.1}, "full_rank is at least 0 and below 1, got -0.1"),
+        ({"rounds": 0}, "rounds must be a whole number from 1, got 0"),
+        ({"rounds": 1.5}, "rounds must be a whole number from 1, got 1.5"),
+        ({"nearest": 0}, "nearest must be above 0 and at most 1"),
+        ({"nearest": 1.1}, "nearest must be above 0 and at most 1"),
+        ({"softness": -1}, "softness and source_chips at least 0"),
+        ({"softness": float("nan")}, "softness and source_chips at least 0"),
+        ({"source_chips": -1}, "softness and source_chips at least 0"),
+        ({"full_rank": 1}, "full_rank must be at least 0 and below 1, got 1"),
+        ({"full_rank": -0.1}, "full_rank must be at least 0 and below 1, got -0.1"),
         ({"softness": 1, "nearest": 0.5}, "exclude one another"),
         ({"softness": 1, "weighting": "classes"}, "soft clusters count by pairs"),
-        ({"levels": (1, 4)}, "levels are whole numbers from 2"),
+        ({"levels": (1, 4)}, "levels must be whole numbers from 2"),
         ({"levels": (4,), "nearest": 0.5}, "softness and nearest are for K-means"),
         ({"levels": (4,), "softness": 1}, "softness and nearest are for K-means"),
-        ({"centred": True}, "centred is for the tree of levels"),
+        ({"centred": True}, "centred is for a tree"),
     ],
 )
 def test_what_means_nothing_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Settings(**changes)
+        AdaptationSettings(**changes)

@@ -11,7 +11,7 @@ import pytest
 from tests.training.runs import recipe, world
 
 from lookdown import adapt, load_metric
-from lookdown.adaptation.run_adaptation import adapt_run
+from lookdown.adaptation.adapt_run import adapt_run
 from lookdown.chips.manifest import Manifest
 from lookdown.errors import InputError, OutputError
 from lookdown.lab.synthetic.world import World, draw_world
@@ -54,7 +54,7 @@ def test_chips_are_clustered_by_the_mean_of_their_turns_unless_in_a_hurry() -> N
 
 def test_labels_are_read_only_when_asked_for() -> None:
     without = adapt_run(trained(), other_world(), clusters=6, method="cplfpa").adaptation
-    with_labels = adapt_run(trained(), other_world(), clusters=6, method="cplfpa", labelled=True).adaptation
+    with_labels = adapt_run(trained(), other_world(), clusters=6, method="cplfpa", labels=True).adaptation
     assert "true labels" in with_labels.reason
     assert "true labels" not in without.reason
 
@@ -66,8 +66,8 @@ def test_a_manifest_without_labels_is_enough_and_asking_for_them_is_refused(tmp_
         tmp_path / "bare.parquet"
     )
     assert adapt_run(trained(), tmp_path / "bare.parquet", clusters=6, method="cplfpa").adaptation.clusters == 6
-    with pytest.raises(InputError, match=r"bare.parquet has no labels; leave --labels away"):
-        adapt_run(trained(), tmp_path / "bare.parquet", labelled=True)
+    with pytest.raises(InputError, match=r"bare.parquet has no labels; omit `labels`"):
+        adapt_run(trained(), tmp_path / "bare.parquet", labels=True)
 
 
 def test_what_cannot_be_read_is_left_out_and_what_is_no_run_refused(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from tests.adaptation.targets import k_means, kinds, on_sphere
+from tests.adaptation.test_separation import naive_silhouette
 
-from lookdown.adaptation import CPLFPA, clustering
-from lookdown.adaptation.clustering import STARTS, Clusters, all_alike, find_clusters
+from lookdown.adaptation import CPLFPA
+from lookdown.adaptation.k_means import STARTS, Clusters, all_alike, find_clusters, mean_silhouette
 from lookdown.adaptation.pseudo_labels import pseudo_moments
 from lookdown.metrics import PairMoments
 
@@ -30,7 +31,7 @@ def test_clusters_are_those_of_scikit_learn(normalize: bool) -> None:
 
 @pytest.mark.parametrize("mapped", [False, True])
 def test_each_row_goes_to_the_nearest_centre(mapped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clustering, "_BLOCK", 7)  # 7 does not divide the rows
+    monkeypatch.setattr("lookdown.adaptation.k_means._BLOCK_ROWS", 7)  # 7 does not divide the rows
     X, _ = kinds()
     space = np.random.default_rng(1).normal(size=(6, 3)) if mapped else None
     found = find_clusters(X, 8, normalize=True, map=space)
@@ -89,8 +90,8 @@ def test_rows_are_alike_up_to_rounding(normalize: bool, dtype: Any) -> None:
 
 def test_of_a_large_set_a_sample_is_clustered_and_every_row_assigned(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = kinds(4, 500)
-    monkeypatch.setattr(clustering, "SAMPLE", 300)
-    monkeypatch.setattr(clustering, "_BLOCK", 128)
+    monkeypatch.setattr("lookdown.adaptation.k_means.SAMPLE_ROWS", 300)
+    monkeypatch.setattr("lookdown.adaptation.k_means._BLOCK_ROWS", 128)
     seen = []
 
     class Spy(KMeans):  # type: ignore[misc]
@@ -113,7 +114,7 @@ def test_of_a_large_set_a_sample_is_clustered_and_every_row_assigned(monkeypatch
 def test_a_memmap_is_assigned_in_blocks_and_has_the_moments_of_the_array(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clustering, "SAMPLE", 2000)
+    monkeypatch.setattr("lookdown.adaptation.k_means.SAMPLE_ROWS", 2000)
     X = kinds(4, 25_000)[0].astype(np.float32)
     X.tofile(tmp_path / "X")
     stored = np.memmap(tmp_path / "X", np.float32, "r", shape=X.shape)
@@ -146,3 +147,14 @@ def test_memory_stays_below_that_of_a_large_set() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.8 * X.nbytes
+
+
+def test_the_silhouette_is_the_mean_over_rows() -> None:
+    X, y = kinds(4, 20, gap=1.0)
+    assert mean_silhouette(X, y) == pytest.approx(naive_silhouette(X, y))
+
+
+def test_one_cluster_or_one_a_row_cannot_be_compared() -> None:
+    X, _ = kinds(4, 5)
+    assert mean_silhouette(X, np.zeros(20, np.int64)) == -1
+    assert mean_silhouette(X, np.arange(20)) == -1
