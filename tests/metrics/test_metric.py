@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio, MixtureLikelihoodRatio, evaluate, load_metric
 from lookdown.errors import InputError, NotCalibratedError, NotFittedError, UncalibratedWarning
@@ -212,14 +212,21 @@ def test_a_metric_that_learns_nothing_scores_and_is_calibrated_without_a_fit(met
         metric.calibrate(X[:, :3], y)
 
 
-@pytest.mark.parametrize("metric", [GaussianLikelihoodRatio(), MixtureLikelihoodRatio()], ids=str)
+LEARNING = {"fit", "fit_moments", "fit_covariances", "fit_transform"}
+METRICS = [GaussianLikelihoodRatio(), GaussianLikelihoodRatio(indefinite="keep"), MixtureLikelihoodRatio()]
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=str)
 def test_any_other_metric_that_is_not_fitted_says_so_whatever_it_is_asked(metric: Any) -> None:
     X, y = WORLD.chips(20, 5, np.random.default_rng(0))
-    asked: dict[str, tuple[Any, ...]] = {
+    arguments: dict[str, tuple[Any, ...]] = {
         "score": (X, X), "score_pairs": (X, X), "distance": (X, X), "transform": (X,), "calibrate": (X, y),
         "threshold": (0.1,), "false_alarm_rate": (0.0,), "detection_rate": (0.0,), "posterior": (0.0, 0.1),
-        "save": ("nowhere",),
+        "save": ("nowhere",), "shortlist_metric": (), "augment_query": (X,), "augment_gallery": (X,),
+        "score_differences": (X,), "sample": (5, "same"), "approximate_pairs": (X, X),
     }  # fmt: skip
-    for name in asked.keys() & set(dir(metric)):  # a mixture is no distance
+    own = {name for name in dir(type(metric)) if callable(getattr(type(metric), name)) and not name.startswith("_")}
+    scikit_learn = set(dir(BaseEstimator)) | set(dir(TransformerMixin))
+    for name in own - scikit_learn - LEARNING | own & {"transform"}:
         with pytest.raises(NotFittedError, match=r"is not fitted yet; call fit\(X, y\) first"):
-            getattr(metric, name)(*asked[name])
+            getattr(metric, name)(*arguments[name])

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from lookdown.errors import InputError
 from lookdown.metrics import Estimate
+from lookdown.metrics.inputs import Array
 
 __all__ = ["Replicates", "as_estimate", "resample"]
 
-Array = NDArray[np.float64]
 
 _MIN_GROUPS = 10  # as for a calibrated rate: fewer groups hardly show their spread
 

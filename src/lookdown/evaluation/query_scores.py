@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.errors import InputError
+from lookdown.metrics.inputs import Array
 
 __all__ = ["MEASURES", "Label", "QueryScores"]
 
 Label = str | int | float
-Array = NDArray[np.float64]
 MEASURES = ("average_precision", "recall", "precision", "hit_rate")
 _SLACK = 1e-9  # by which rounding may carry a mean over orders above 1
 

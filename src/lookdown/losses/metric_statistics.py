@@ -9,17 +9,16 @@ from typing import Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from lookdown.losses.pairs import unit
 from lookdown.metrics import GaussianLikelihoodRatio, MirroredMixture, MixtureLikelihoodRatio
 from lookdown.metrics.covariance import signed_factors
+from lookdown.metrics.inputs import Array
 
 __all__ = ["GaussianStatistics", "MixtureStatistics", "Statistics", "statistics_like", "statistics_of"]
 
-Array = NDArray[np.float64]
 
 _DRAWN_PAIRS = 16_384  # different pairs, where their mean score has no closed form
 

@@ -1,9 +1,8 @@
 """Embeddings and labels in, a similarity out: estimated over all pairs, with decisions at a false-alarm rate."""
 
 from lookdown.metrics.calibration import Calibration
-from lookdown.metrics.cosine import Cosine
 from lookdown.metrics.estimate import Estimate
-from lookdown.metrics.euclidean import Euclidean
+from lookdown.metrics.fixed_metrics import Cosine, Euclidean
 from lookdown.metrics.gaussian import GaussianLikelihoodRatio
 from lookdown.metrics.metric import L2Metric, Metric
 from lookdown.metrics.mirrored_mixture import MirroredMixture
@@ -11,7 +10,7 @@ from lookdown.metrics.mixture import MixtureLikelihoodRatio
 from lookdown.metrics.pair_moments import PairMoments
 from lookdown.metrics.quadratic_form import QuadraticForm
 from lookdown.metrics.ranking import Ranking, top_k
-from lookdown.metrics.storage import load_metric
+from lookdown.metrics.stored_metric import load_metric
 
 __all__ = [
     "Calibration",

@@ -12,11 +12,10 @@ from sklearn.isotonic import isotonic_regression
 
 from lookdown.errors import InputError, NotCalibratedError
 from lookdown.metrics.estimate import Estimate
-from lookdown.metrics.inputs import Embeddings
+from lookdown.metrics.inputs import Array, Embeddings
 
 __all__ = ["Calibration", "measure"]
 
-Array = NDArray[np.float64]
 Score = Callable[[Embeddings, Embeddings], Embeddings]
 
 _BLOCK_PAIRS = 1 << 21  # pairs scored at a time

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lookdown.errors import InputError
+from lookdown.metrics.inputs import Array
 
 __all__ = [
     "Inverse",
@@ -18,8 +18,6 @@ __all__ = [
     "shrinkage_amount",
     "signed_factors",
 ]
-
-Array = NDArray[np.float64]
 
 
 def oas_shrinkage(covariance: Array, samples: float) -> float:

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.errors import InputError
+from lookdown.metrics.inputs import Array
 from lookdown.metrics.pair_moments import Weighting
 
 __all__ = ["draw_differences"]
 
 _LARGEST = 2 << 30  # bytes of differences that "all" may make
 
-Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from lookdown.errors import CollapsedComponentWarning
+from lookdown.metrics.inputs import Array
 from lookdown.metrics.mirrored_mixture import MirroredMixture
 
 __all__ = ["Fit", "expectation_maximisation", "start"]
 
-Array = NDArray[np.float64]
 
 _BLOCK = 1024  # differences at a time: both steps are done on a block while it is in the cache
 _LLOYD = 10  # rounds of k-means after the k-means++ draw

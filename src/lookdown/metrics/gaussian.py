@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from lookdown.errors import InputError, LowRankWarning, UnsupportedOperationError
 from lookdown.metrics.covariance import inverse, refuse_unusable, shrink, shrinkage_amount, signed_factors
 from lookdown.metrics.estimate import Method
-from lookdown.metrics.inputs import Embeddings, unit
+from lookdown.metrics.inputs import Array, Embeddings, unit
 from lookdown.metrics.metric import Hypothesis, L2Metric
 from lookdown.metrics.pair_moments import PairMoments, Weighting
 from lookdown.metrics.pairwise import half_squared_distances, half_squares, paired_differences
 from lookdown.metrics.quadratic_form import QuadraticForm
 
 __all__ = ["GaussianLikelihoodRatio"]
-
-Array = NDArray[np.float64]
 
 
 class GaussianLikelihoodRatio(L2Metric):
@@ -31,16 +29,26 @@ class GaussianLikelihoodRatio(L2Metric):
 
     shrinkage: how far each covariance is moved to a sphere of the same trace, 0 to 1; `auto` is OAS, from the number
         of chips rather than of pairs.
-    indefinite: directions in which same pairs spread wider than different ones make M indefinite. `clip` drops them,
-        so that the score is a distance that any L2 engine can search, and no longer the exact ratio; thresholds refer
-        to the clipped score. `keep` is the exact ratio; it has no `transform`, but `augment_query` and
+    indefinite: directions in which same pairs spread wider than different ones make M indefinite. `clip` drops them:
+        the score is then a distance that any L2 engine can search, but no longer the exact ratio, and thresholds
+        refer to the clipped score. `keep` is the exact ratio; it has no `transform`, but `augment_query` and
         `augment_gallery` turn it into an inner product.
     normalize: put embeddings on the unit sphere first.
     weighting: `pairs` counts every pair once; `classes` counts every class and every pair of classes alike.
 
-    Learnt: `matrix_` (d, d), `factor_` (d, r) with matrix_ = factor_ @ factor_.T (`clip` only), `offset_`, `rank_`,
-    `shrinkage_` (same, different), `same_covariance_` and `different_covariance_` (as estimated, not shrunk),
-    `mean_`.
+    Attributes after `fit`: `matrix_` (d, d), M; `factor_` (d, r) with matrix_ = factor_ @ factor_.T (`clip` only);
+    `offset_`, the score of equal embeddings; `rank_`, r; `shrinkage_`, the amounts for same and different;
+    `same_covariance_` and `different_covariance_`, as estimated, not shrunk; `mean_` of the embeddings;
+    `n_features_in_`, d. `calibration_` is None until `calibrate`.
+
+    >>> import lookdown, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(np.arange(20), 10)
+    >>> X = rng.normal(size=(20, 4))[y] + 0.3 * rng.normal(size=(200, 4))
+    >>> metric = lookdown.GaussianLikelihoodRatio().fit(X[:150], y[:150]).calibrate(X[150:], y[150:])
+    >>> same, different = metric.score_pairs(X[[150, 150]], X[[151, 199]])
+    >>> bool(same > metric.threshold(0.01) > different)
+    True
     """
 
     _has_model = True
@@ -68,7 +76,7 @@ class GaussianLikelihoodRatio(L2Metric):
         return self.fit_moments(PairMoments.of(X, y, normalize=self.normalize))  # type: ignore[arg-type]
 
     def fit_moments(self, moments: PairMoments) -> Self:
-        """Estimate the metric from moments gathered elsewhere: in batches, over shards, on several machines."""
+        """Estimate the metric from moments that were gathered in batches, over shards or on several machines."""
         if not isinstance(moments, PairMoments):
             raise InputError(f"fit_moments takes PairMoments, got {type(moments).__name__}; embeddings go to fit(X, y)")
         if moments.normalize != self.normalize:
@@ -78,13 +86,14 @@ class GaussianLikelihoodRatio(L2Metric):
             )
         if self.normalize and moments.dim == 1:
             raise InputError("X has 1 feature(s), of which the unit sphere leaves the sign only; use normalize=False")
-        free = moments.samples - len(moments.classes), moments.samples - 1
-        return self.fit_covariances(*moments.covariances(self.weighting), moments.mean, free=free)
+        return self.fit_covariances(*moments.covariances(self.weighting), moments.mean, free=moments.free)
 
     def fit_covariances(self, same: Array, different: Array, mean: Array, *, free: tuple[float, float]) -> Self:
-        """Estimate the metric from covariances of same and different differences, blended of several domains, say.
+        """Estimate the metric from covariances, for instance a blend of several domains.
 
-        `free` is how many independent chips are behind each, less the means taken off; shrinkage="auto" asks for it.
+        same, different: covariances of same and of different differences, (d, d) each.
+        mean: of the embeddings.
+        free: independent chips behind each covariance, less the means taken off; shrinkage="auto" needs it.
         """
         if self.indefinite not in ("clip", "keep"):
             raise InputError(f"indefinite must be 'clip' or 'keep', got {self.indefinite!r}")
@@ -135,12 +144,17 @@ class GaussianLikelihoodRatio(L2Metric):
 
     def shortlist_metric(self) -> GaussianLikelihoodRatio:
         """Return a metric that any L2 engine can search: this one, or the same with its indefinite part clipped."""
-        if self.is_euclidean:
-            return self
-        clipped = GaussianLikelihoodRatio(self.shrinkage, "clip", self.normalize, self.weighting)
-        clipped._set_covariances(self.same_covariance_, self.different_covariance_, self.shrinkage_, self.mean_)
-        clipped.pseudo_labelled_ = self.pseudo_labelled_
-        return clipped
+        self._require_fit()
+        return self if self.is_euclidean else self._like(self, "clip")
+
+    @classmethod
+    def _like(cls, metric: Any, indefinite: Literal["clip", "keep"]) -> Self:
+        """Return the single Gaussian with the covariances of a fitted metric."""
+        gaussian = cls(metric.shrinkage, indefinite, metric.normalize, metric.weighting)
+        covariances = metric.same_covariance_, metric.different_covariance_
+        gaussian._set_covariances(*covariances, metric.shrinkage_, metric.mean_)
+        gaussian.pseudo_labelled_ = metric.pseudo_labelled_
+        return gaussian
 
     def augment_query(self, X: ArrayLike) -> Embeddings:
         """Return (n, d + 2) vectors whose inner products with `augment_gallery` vectors are the scores, exactly."""

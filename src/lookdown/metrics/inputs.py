@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 from lookdown.errors import InputError
 
 __all__ = [
+    "Array",
     "Embeddings",
     "PartialLabels",
     "as_embeddings",
@@ -27,6 +28,7 @@ __all__ = [
     "unit",
 ]
 
+Array = NDArray[np.float64]
 Embeddings = NDArray[np.floating[Any]]
 PartialLabels = ArrayLike | Iterable[Any]  # None where a row has no label
 

@@ -162,7 +162,7 @@ class Metric(BaseEstimator, ABC):
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the metric to a folder, as safetensors and JSON; `lookdown.load_metric` reads it back."""
-        from lookdown.metrics.storage import save_metric
+        from lookdown.metrics.stored_metric import save_metric
 
         if not self._is_fitted:
             raise self._not_fitted()

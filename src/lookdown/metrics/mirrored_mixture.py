@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from lookdown.metrics.inputs import Embeddings
+from lookdown.metrics.inputs import Array, Embeddings
 from lookdown.metrics.pairwise import half_squared_distances
 
 __all__ = ["Decomposition", "MirroredMixture"]
 
-Array = NDArray[np.float64]
 
 _BLOCK = 4096  # differences whose density is worked out at a time
 

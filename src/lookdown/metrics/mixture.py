@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from lookdown.metrics.differences import draw_differences
 from lookdown.metrics.estimate import Method
 from lookdown.metrics.expectation_maximisation import Fit, expectation_maximisation, start
 from lookdown.metrics.gaussian import GaussianLikelihoodRatio
-from lookdown.metrics.inputs import Embeddings, as_embeddings, as_labels, refuse_zero, unit
+from lookdown.metrics.inputs import Array, Embeddings, as_embeddings, as_labels, refuse_zero, unit
 from lookdown.metrics.metric import Hypothesis, Metric, ScoreLaw
 from lookdown.metrics.mirrored_mixture import MirroredMixture
 from lookdown.metrics.pair_moments import PairMoments, Weighting
@@ -25,10 +26,10 @@ from lookdown.metrics.pairwise import paired_differences
 
 __all__ = ["MahalanobisApproximation", "MixtureLikelihoodRatio"]
 
-Array = NDArray[np.float64]
 
 _BLOCK = 512  # queries by gallery rows scored at a time
-_ROUNDS = 32  # of 4,096 differences drawn from each hypothesis, to learn the law of the score
+_ROUNDS = 32  # of 4,096 differences drawn from each hypothesis, for the law of the score
+_LEARNT = ("bic_", "converged_", "objectives_", "same_covariance_", "different_covariance_", "shrinkage_", "mean_")
 
 
 class MahalanobisApproximation(NamedTuple):
@@ -49,24 +50,36 @@ class MahalanobisApproximation(NamedTuple):
 class MixtureLikelihoodRatio(Metric):
     """score(x, y) = log p(x - y | same) - log p(x - y | different), both mirrored Gaussian mixtures.
 
-    Differences of different kinds gather where the means of classes lie apart, which one Gaussian cannot follow. Each
+    Differences of different kinds gather around the differences of class means, which one Gaussian cannot follow. Each
     component is centred at zero or is a pair at +mean and -mean, so that score(x, y) = score(y, x).
 
     same, different: number of components. One is a Gaussian with the exact covariance over all pairs: with one each,
         this is `GaussianLikelihoodRatio(indefinite="keep")`.
     covariance: `full`, or `diagonal` for few data or many dimensions.
-    pairs: differences of each kind that more than one component is fitted to, or "all".
+    pairs: how many differences of each kind to fit several components to, or "all".
     weighting: `pairs` or `classes`, as in `PairMoments.covariances`; it also governs which pairs are drawn.
-    components: `fixed`, or `auto` to take `same` and `different` as the most to try and choose by BIC. Pairs share
-        chips, so BIC sees more evidence than there is and leans to many components.
-    shrinkage: as for the Gaussian metric; a component counts its share of the chips. `shrinkage_` has the amounts for
-        the whole covariances, which one component and the shortlist use.
+    seed: of the drawn pairs and the starting points.
+    components: `fixed`, or `auto` to try up to `same` and `different` components and choose by BIC. Pairs share chips,
+        so BIC sees more evidence than there is and prefers many components.
+    shrinkage: as for the Gaussian metric; a component counts its share of the chips.
     normalize: put embeddings on the unit sphere first.
-    ridge, tol, max_iter: of expectation-maximisation: the floor of a variance relative to the mean square, the gain a
-        difference at which it stops, and the most rounds.
+    ridge: floor of a variance, relative to the mean square.
+    tol: expectation-maximisation stops when a round gains less than this a difference.
+    max_iter: most rounds of expectation-maximisation.
 
-    Learnt: `same_` and `different_` (`MirroredMixture`), `bic_`, `converged_`, `objectives_` (a mapping each, by
-    hypothesis), `same_covariance_`, `different_covariance_`, `shrinkage_`, `mean_`.
+    Attributes after `fit`: `same_` and `different_`, each a `MirroredMixture`; `bic_`, `converged_` and `objectives_`
+    (one a round), each a mapping by hypothesis; `same_covariance_` and `different_covariance_` over all pairs, and
+    `shrinkage_`, their amounts; `mean_` of the embeddings; `n_features_in_`, dimensions. `calibration_` is None until
+    `calibrate`.
+
+    >>> import lookdown, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(np.arange(20), 10)
+    >>> X = rng.normal(size=(20, 4))[y] + 0.3 * rng.normal(size=(200, 4))
+    >>> metric = lookdown.MixtureLikelihoodRatio(different=3, pairs=2000).fit(X, y)
+    >>> same, different = metric.score_pairs(X[[0, 0]], X[[1, 199]])
+    >>> bool(same > 0 > different)
+    True
     """
 
     _has_model = True
@@ -112,22 +125,18 @@ class MixtureLikelihoodRatio(Metric):
         moments = PairMoments.of(embeddings, labels)
         same, different = moments.covariances(self.weighting)
         refuse_unusable(same, different, moments.mean)
-        free = moments.samples - len(moments.classes), moments.samples - 1
         fits = {
-            "same": self._fit_hypothesis("same", embeddings, labels, same, free[0]),
-            "different": self._fit_hypothesis("different", embeddings, labels, different, free[1]),
+            "same": self._fit_hypothesis("same", embeddings, labels, same, moments.free[0]),
+            "different": self._fit_hypothesis("different", embeddings, labels, different, moments.free[1]),
         }
         self._begin(moments.dim)
         self._scores_of_model: Array | None = None
-        self.same_, self.different_ = fits["same"].mixture, fits["different"].mixture
-        self.bic_ = {name: fit.bic for name, fit in fits.items()}
-        self.converged_ = {name: fit.converged for name, fit in fits.items()}
-        self.objectives_ = {name: fit.objectives for name, fit in fits.items()}
-        self.same_covariance_, self.different_covariance_ = same, different
-        self.shrinkage_ = tuple(
-            shrinkage_amount(self.shrinkage, c, n) for c, n in zip((same, different), free, strict=True)
-        )
-        self.mean_ = moments.mean
+        self.same_, self.different_ = (fit.mixture for fit, _ in fits.values())
+        self.bic_ = {name: bic for name, (_, bic) in fits.items()}
+        self.converged_ = {name: fit.converged for name, (fit, _) in fits.items()}
+        self.objectives_ = {name: fit.objectives for name, (fit, _) in fits.items()}
+        self.same_covariance_, self.different_covariance_, self.mean_ = same, different, moments.mean
+        self.shrinkage_ = tuple(map(partial(shrinkage_amount, self.shrinkage), (same, different), moments.free))
         return self
 
     def score(self, queries: ArrayLike, gallery: ArrayLike) -> Array:
@@ -159,13 +168,12 @@ class MixtureLikelihoodRatio(Metric):
         return scores
 
     def shortlist_metric(self) -> GaussianLikelihoodRatio:
-        """Return the best single Gaussian, which any L2 engine can search; its first results are worth scoring here.
+        """Return the best single Gaussian, which any L2 engine can search; score its first results again here.
 
-        Of all pairs of zero-mean Gaussians it is the closest to the data under both hypotheses: their covariances are
-        those over all pairs.
+        Its two zero-mean Gaussians are the closest to the data: their covariances are those over all pairs.
         """
         self._require_fit()
-        return self._gaussian("clip")
+        return GaussianLikelihoodRatio._like(self, "clip")
 
     def sample(self, n: int, hypothesis: Hypothesis, *, seed: int | None = None) -> Array:
         """Draw `n` differences from the fitted law of `same` or `different` pairs."""
@@ -177,7 +185,7 @@ class MixtureLikelihoodRatio(Metric):
         return mixture.sample(n, np.random.default_rng(self.seed if seed is None else seed))
 
     def approximate_pairs(self, first: ArrayLike, second: ArrayLike) -> MahalanobisApproximation:
-        """Score aligned pairs by weighted Mahalanobis distances (Theorem 1, Eq. C-3) and say how far off that is."""
+        """Score aligned pairs by weighted Mahalanobis distances (Theorem 1, Eq. C-3), with the errors of that."""
         differences = self._differences(first, second)
         exact = self._ratio(differences)
         if np.ptp(exact) == 0:
@@ -196,60 +204,56 @@ class MixtureLikelihoodRatio(Metric):
 
     def _fit_hypothesis(
         self, hypothesis: Hypothesis, X: Array, y: NDArray[Any], covariance: Array, samples: int
-    ) -> _FittedHypothesis:
+    ) -> tuple[Fit, float]:
+        """Return the mixture of one hypothesis and its BIC."""
         same = hypothesis == "same"
         x = draw_differences(X, y, same=same, pairs=self.pairs, weighting=self.weighting, seed=self.seed)
         most = self.same if same else self.different
         if self.components == "fixed":
             return self._fit_components(hypothesis, x, most, covariance, samples)
-        found: list[_FittedHypothesis] = []
+        fits: list[tuple[Fit, float]] = []
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CollapsedComponentWarning)  # one that was only tried
+            warnings.simplefilter("ignore", CollapsedComponentWarning)  # of mixtures that are only tried
             for count in range(1, most + 1):
-                found.append(self._fit_components(hypothesis, x, count, covariance, samples))
-                if len(found) > 2 and found[-3].bic < min(found[-2].bic, found[-1].bic):
+                fits.append(self._fit_components(hypothesis, x, count, covariance, samples))
+                if len(fits) > 2 and fits[-3][1] < min(fits[-2][1], fits[-1][1]):
                     break  # two worse ones in a row
-        return min(found, key=lambda fit: fit.bic)
+        return min(fits, key=lambda fit: fit[1])
 
     def _fit_components(
         self, hypothesis: Hypothesis, x: Array, count: int, covariance: Array, samples: int
-    ) -> _FittedHypothesis:
+    ) -> tuple[Fit, float]:
+        """Fit `count` components; a single one has the exact covariance over all pairs."""
         try:
-            return self._fit_count(hypothesis, x, count, covariance, samples)
+            fit = self._run_em(hypothesis, x, count) if count > 1 else None
+            if fit is None or len(fit.mixture.weights) == 1:
+                single = self._shrunk(np.ones(1), np.zeros((1, len(covariance))), covariance[None], samples)
+                fit = Fit(single, [], converged=True)
+            else:
+                mixture = fit.mixture
+                fit = replace(fit, mixture=self._shrunk(mixture.weights, mixture.means, mixture.covariances, samples))
         except np.linalg.LinAlgError as error:
             raise InputError(
                 f"a covariance for {hypothesis} differences has no spread in some direction, with ridge={self.ridge:g} "
                 f"and shrinkage={self.shrinkage}; use the defaults of both, or fewer components"
             ) from error
-
-    def _fit_count(
-        self, hypothesis: Hypothesis, x: Array, count: int, covariance: Array, samples: int
-    ) -> _FittedHypothesis:
-        fit = self._run_em(hypothesis, x, count) if count > 1 else None
-        if fit is None or len(fit.mixture.weights) == 1:
-            mixture = self._shrunk(np.ones(1), np.zeros((1, len(covariance))), covariance[None], samples)
-            return _FittedHypothesis(mixture, _bic(mixture, x), converged=True, objectives=[])
-        covariances = fit.mixture.covariances
-        full = np.stack([np.diag(c) for c in covariances]) if fit.mixture.is_diagonal else covariances
-        mixture = self._shrunk(fit.mixture.weights, fit.mixture.means, full, samples)
-        return _FittedHypothesis(mixture, _bic(mixture, x), fit.converged, fit.objectives)
+        return fit, _bic(fit.mixture, x)
 
     def _run_em(self, hypothesis: Hypothesis, x: Array, count: int) -> Fit:
-        diagonal = self.covariance == "diagonal"
         rng = np.random.default_rng([self.seed, int(hypothesis == "same"), count])
-        first = start(x, count, rng, diagonal=diagonal)
+        first = start(x, count, rng, diagonal=self.covariance == "diagonal")
         return expectation_maximisation(
             x, first, ridge=self.ridge, tol=self.tol, max_iter=self.max_iter, name=hypothesis
         )
 
     def _shrunk(self, weights: Array, means: Array, covariances: Array, samples: int) -> MirroredMixture:
-        """Shrink each covariance by how many chips, not pairs, stand behind it."""
-        shrunk = [
-            shrink(c, shrinkage_amount(self.shrinkage, c, samples * weight))
-            for c, weight in zip(covariances, weights, strict=True)
-        ]
-        kept = [np.diag(c) for c in shrunk] if self.covariance == "diagonal" else shrunk
-        return MirroredMixture(weights, means, np.stack(kept))
+        """Shrink each covariance by the number of chips, not pairs, behind it."""
+        shrunk = []
+        for weight, covariance in zip(weights, covariances, strict=True):
+            full = np.diag(covariance) if covariance.ndim == 1 else covariance
+            full = shrink(full, shrinkage_amount(self.shrinkage, full, samples * weight))
+            shrunk.append(np.diag(full) if self.covariance == "diagonal" else full)
+        return MirroredMixture(weights, means, np.stack(shrunk))
 
     def _differences(self, first: ArrayLike, second: ArrayLike) -> Array:
         a, b = self._checked(first, "first"), self._checked(second, "second")
@@ -262,45 +266,27 @@ class MixtureLikelihoodRatio(Metric):
         return embeddings
 
     def _prepare(self, embeddings: Embeddings) -> Array:
-        """Return some checked rows as they are compared; done a block at a time, so that no gallery is copied whole."""
+        """Return checked rows as they are compared; called a block at a time, so that no gallery is copied whole."""
         rows = embeddings.astype(np.float64, copy=False)
         return np.asarray(unit(rows) if self.normalize else rows, dtype=np.float64)
 
-    def _gaussian(self, indefinite: Literal["clip", "keep"]) -> GaussianLikelihoodRatio:
-        metric = GaussianLikelihoodRatio(self.shrinkage, indefinite, self.normalize, self.weighting)
-        metric._set_covariances(self.same_covariance_, self.different_covariance_, self.shrinkage_, self.mean_)
-        metric.pseudo_labelled_ = self.pseudo_labelled_
-        return metric
-
     def _law(self, hypothesis: Hypothesis) -> ScoreLaw:
         if len(self.same_.weights) == len(self.different_.weights) == 1 and self.covariance == "full":
-            return self._gaussian("keep")._law(hypothesis)
+            return GaussianLikelihoodRatio._like(self, "keep")._law(hypothesis)
         if self._scores_of_model is None:
             rng = np.random.default_rng(self.seed)
-            drawn = [self._ratio(mixture.sample(_BLOCK * 8, rng)) for _ in range(_ROUNDS) for mixture in self._both]
+            both = self.same_, self.different_
+            drawn = [self._ratio(mixture.sample(_BLOCK * 8, rng)) for _ in range(_ROUNDS) for mixture in both]
             self._scores_of_model = np.sort(np.concatenate(drawn))
         return _SimulatedScoreLaw.of(self._scores_of_model, hypothesis)
 
-    @property
-    def _both(self) -> tuple[MirroredMixture, MirroredMixture]:
-        return self.same_, self.different_
-
     def _state(self) -> dict[str, Any]:
-        names = (
-            "bic_",
-            "converged_",
-            "objectives_",
-            "same_covariance_",
-            "different_covariance_",
-            "shrinkage_",
-            "mean_",
-        )
         mixtures = {
             f"{name}.{part}": getattr(mixture, part)
             for name, mixture in (("same_", self.same_), ("different_", self.different_))
             for part in ("weights", "means", "covariances")
         }
-        return {**super()._state(), **mixtures, **{name: getattr(self, name) for name in names}}
+        return {**super()._state(), **mixtures, **{name: getattr(self, name) for name in _LEARNT}}
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._scores_of_model = None
@@ -336,16 +322,8 @@ def _bic(mixture: MirroredMixture, x: Array) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _FittedHypothesis:
-    mixture: MirroredMixture
-    bic: float
-    converged: bool
-    objectives: list[float]
-
-
-@dataclass(frozen=True, slots=True)
 class _SimulatedScoreLaw:
-    """The law of the score under the model, from differences drawn from both hypotheses alike.
+    """The law of the score under the model, from as many differences drawn from each hypothesis.
 
     The score is the logarithm of their ratio, so a draw counts 2 / (1 + e^s) towards *different* and 2 / (1 + e^-s)
     towards *same*. Draws of *same* pairs thus fill the far tail of *different*, which its own draws never reach.
@@ -361,9 +339,9 @@ class _SimulatedScoreLaw:
         return cls(scores, np.minimum(weights[::-1].cumsum()[::-1], 1.0))
 
     def exceedance(self, score: float) -> float:
-        place = int(np.searchsorted(self.scores, score))
-        return float(self.reaching[place]) if place < len(self.scores) else 0.0
+        index = int(np.searchsorted(self.scores, score))
+        return float(self.reaching[index]) if index < len(self.scores) else 0.0
 
     def threshold(self, rate: float) -> float:
-        place = int(np.searchsorted(-self.reaching, -rate))
-        return float(self.scores[min(place, len(self.scores) - 1)])
+        index = int(np.searchsorted(-self.reaching, -rate))
+        return float(self.scores[min(index, len(self.scores) - 1)])

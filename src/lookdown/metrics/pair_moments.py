@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lookdown.errors import InputError
-from lookdown.metrics.inputs import Embeddings, as_embeddings, as_labels, refuse_non_finite, refuse_zero, unit
+from lookdown.metrics.inputs import Array, Embeddings, as_embeddings, as_labels, refuse_non_finite, refuse_zero, unit
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
 
 __all__ = ["PairMoments", "Weighting"]
 
-Array = NDArray[np.float64]
 Weighting = Literal["pairs", "classes"]
 
 _BLOCK = 4096  # rows taken into float64 at a time: a few megabytes, which stay in the cache
@@ -30,7 +29,19 @@ class PairMoments:
     subtracted from something larger, so data far from the origin lose no digits. Time is one pass over the samples,
     memory `classes * d * d` numbers of 8 bytes (1,000 classes of 64 dimensions: 33 MB).
 
-    Shards merge by `+` whatever classes each has seen. `normalize=True` puts every sample on the unit sphere first.
+    Batches are added by `update`, and shards by `+`, whatever classes each has seen.
+
+    normalize: put every sample on the unit sphere first.
+
+    Attributes: `classes` (c,), the sorted labels; `counts` (c,), `means` (c, d) and `scatters` (c, d, d), the sums of
+    (x - mean)(x - mean)'.
+
+    >>> import lookdown
+    >>> moments = lookdown.PairMoments.of([[0.0], [2.0], [5.0], [7.0]], ["ship", "ship", "jet", "jet"])
+    >>> moments.same_covariance, moments.different_covariance  # the mean squares of 2, 2 and of 5, 7, 3, 5
+    (array([[4.]]), array([[27.]]))
+    >>> moments + moments
+    PairMoments(8 samples, 2 classes, 1 dimensions, normalize=False)
     """
 
     def __init__(self, normalize: bool = False) -> None:
@@ -57,7 +68,7 @@ class PairMoments:
         return moments
 
     def update(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Take in a further batch, in place; a batch that is refused leaves nothing behind."""
+        """Add a batch, in place; a batch that is refused changes nothing."""
         self._merge(type(self).of(X, y, self.normalize))
         return self
 
@@ -70,18 +81,18 @@ class PairMoments:
         return merged
 
     def regrouped(self, names: ArrayLike) -> Self:
-        """Return the moments of the same samples in other classes: each class as a whole goes to the one named."""
-        given = as_labels(names, len(self.classes))
+        """Return the moments of the same samples with new labels; `names` has the new label of each class."""
+        labels = as_labels(names, len(self.classes))
         merged = type(self)(self.normalize)
-        merged._make_room(np.unique(given), self.dim)
-        for row, place in enumerate(np.searchsorted(merged.classes, given)):
-            merged._absorb(place, self.counts[row], self.means[row], self.scatters[row])
+        merged._make_room(np.unique(labels), self.dim)
+        for row, target in enumerate(np.searchsorted(merged.classes, labels)):
+            merged._absorb(target, self.counts[row], self.means[row], self.scatters[row])
         return merged
 
     def reduce(self, group: ProcessGroup | None = None) -> Self:
         """Return the moments of all processes of a torch.distributed group, the same bits on each of them.
 
-        Every process must call it; without an initialised group there is one process, and its own moments come back.
+        Every process must call it. Without an initialised group, return a copy of the own moments.
         """
         from torch import distributed
 
@@ -98,8 +109,13 @@ class PairMoments:
 
     @property
     def samples(self) -> int:
-        """Embeddings taken in."""
+        """Number of embeddings."""
         return int(self.counts.sum())
+
+    @property
+    def free(self) -> tuple[int, int]:
+        """Independent samples behind the same and the different covariance: samples less the means taken off."""
+        return self.samples - len(self.classes), self.samples - 1
 
     @property
     def mean(self) -> Array:
@@ -198,7 +214,7 @@ class PairMoments:
             self._absorb(rows, other.counts, other.means, other.scatters)
 
     def _make_room(self, classes: NDArray[Any], dim: int) -> None:
-        """Give each of `classes` (sorted, each once) a place among the known ones."""
+        """Add a row for each of `classes` (sorted, each once) that is new."""
         if not len(self.classes):
             self.classes, old = classes.copy(), np.empty(0, dtype=np.intp)
         else:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-__all__ = ["QuadraticForm"]
+from lookdown.metrics.inputs import Array
 
-Array = NDArray[np.float64]
+__all__ = ["QuadraticForm"]
 
 
 class QuadraticForm:

@@ -1,4 +1,4 @@
-"""Metrics on disk: a folder with `metric.json` and `metric.safetensors`; data, never code."""
+"""Metrics on disk: a folder with `metric.json` and `metric.safetensors`, which are data and never executed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from safetensors.numpy import save as save_tensors
 
 from lookdown.errors import StoredMetricError
 from lookdown.metrics.calibration import Calibration
-from lookdown.metrics.cosine import Cosine
-from lookdown.metrics.euclidean import Euclidean
+from lookdown.metrics.fixed_metrics import Cosine, Euclidean
 from lookdown.metrics.gaussian import GaussianLikelihoodRatio
 from lookdown.metrics.metric import Metric
 from lookdown.metrics.mixture import MixtureLikelihoodRatio
 from lookdown.stored import StoredKind
+from lookdown.suggestions import did_you_mean
 
 __all__ = ["load_metric", "save_metric"]
 
@@ -40,7 +40,7 @@ KINDS: dict[str, type[Metric]] = {
 
 
 def save_metric(metric: Metric, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write a fitted metric to the folder `path`, whole or not at all; an older one is lost at no moment."""
+    """Write a fitted metric to the folder `path`, whole or not at all."""
     state = dict(metric._state())
     if metric.calibration_ is not None:
         state |= {f"calibration.{name}": value for name, value in asdict(metric.calibration_).items()}
@@ -56,10 +56,20 @@ def save_metric(metric: Metric, path: str | Path, *, overwrite: bool = False) ->
 
 
 def load_metric(path: str | Path) -> Metric:
-    """Read a metric that `save` wrote; nothing in the folder is executed, and a damaged file is refused by name."""
+    """Read a metric that `save` wrote; nothing in the folder is executed, and a damaged file is refused by name.
+
+    path: the folder.
+
+    >>> import lookdown, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lookdown.Cosine().fit([[1.0, 0.0]]).save(f"{folder}/cosine")
+    ...     lookdown.load_metric(f"{folder}/cosine")
+    Cosine()
+    """
     description = FOLDER.describe(path)
     if description.get("kind") not in list(KINDS):
-        raise StoredMetricError(f"{path} names the kind {description.get('kind')!r}; known are {', '.join(KINDS)}")
+        kind = description.get("kind")
+        raise StoredMetricError(f"{path} names the unknown metric {kind!r}; {did_you_mean(kind, KINDS)}")
     files = FOLDER.read(path, description, ["metric.safetensors"])
     try:
         arrays = load_tensors(files["metric.safetensors"])
@@ -76,7 +86,7 @@ def load_metric(path: str | Path) -> Metric:
 
 
 def _plain(value: Any) -> Any:
-    """Turn a numpy scalar, which parameters may be, into a Python one."""
+    """Return a numpy scalar as a Python one."""
     if isinstance(value, np.generic):
         return value.item()
     raise StoredMetricError(
