@@ -95,9 +95,9 @@ def test_background_alone_gives_a_threshold_and_no_detection_rate(tmp_path: Any)
     metric.save(tmp_path / "metric")
     for one in (metric, load_metric(tmp_path / "metric")):
         assert one.threshold(0.05, "empirical").method == "empirical"
-        with pytest.raises(NotCalibratedError, match="a detection rate needs pairs known to be the same"):
+        with pytest.raises(NotCalibratedError, match="a detection rate needs same pairs"):
             one.detection_rate(0.0)
-        with pytest.raises(NotCalibratedError, match="a posterior needs pairs known to be the same"):
+        with pytest.raises(NotCalibratedError, match="a posterior needs same pairs"):
             one.posterior(0.0, prior=0.1)
 
 

@@ -53,7 +53,7 @@ def test_a_diagonal_single_component_has_the_exact_variances() -> None:
 
 
 def test_scores_are_symmetric_bit_for_bit_on_differences_and_to_rounding_in_blocks(monkeypatch: Any) -> None:
-    monkeypatch.setattr("lookdown.metrics.mixture._BLOCK", 37)
+    monkeypatch.setattr("lookdown.metrics.mixture._BLOCK_ROWS", 37)
     gaps = X[:300] - X[300:600]
     np.testing.assert_array_equal(METRIC.score_differences(gaps), METRIC.score_differences(-gaps))
     np.testing.assert_array_equal(METRIC.score_pairs(X[:300], X[300:600]), METRIC.score_pairs(X[300:600], X[:300]))

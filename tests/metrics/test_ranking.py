@@ -23,9 +23,9 @@ METRICS = [GaussianLikelihoodRatio(), GaussianLikelihoodRatio(indefinite="keep")
 def test_the_best_are_those_of_a_full_sort_whatever_the_blocks(
     metric: Metric, k: int, rows: int, monkeypatch: Any
 ) -> None:
-    for name in ("_ROWS", "_FEWEST", "_MOST"):
+    for name in ("_BLOCK_ROWS", "_FEWEST_ROWS", "_MOST_ROWS"):
         monkeypatch.setattr(ranking, name, rows)
-    monkeypatch.setattr(ranking, "_QUERIES", 13)
+    monkeypatch.setattr(ranking, "_BLOCK_QUERIES", 13)
     metric.fit(X, Y)
     found = top_k(metric, X[:40], X[40:], k)
     scores = metric.score(X[:40], X[40:])
@@ -36,7 +36,7 @@ def test_the_best_are_those_of_a_full_sort_whatever_the_blocks(
 
 
 def test_a_gallery_sorted_from_worst_to_best_is_no_trap(monkeypatch: Any) -> None:
-    monkeypatch.setattr(ranking, "_MOST", 32)
+    monkeypatch.setattr(ranking, "_MOST_ROWS", 32)
     gallery = np.linspace(100, 0, 1000)[:, None]
     found = top_k(Euclidean().fit(gallery), np.zeros((2, 1)), gallery, 5)
     np.testing.assert_array_equal(found.indices, [[999, 998, 997, 996, 995]] * 2)
@@ -81,7 +81,7 @@ def test_what_cannot_be_searched_is_named(metric: Metric) -> None:
 def test_a_long_ranking_is_scored_in_slices(monkeypatch: Any) -> None:
     metric = GaussianLikelihoodRatio().fit(X, Y)
     whole = top_k(metric, X[:40], X[40:], 560)
-    monkeypatch.setattr(ranking, "_GAPS", 500)
+    monkeypatch.setattr(ranking, "_BLOCK_NUMBERS", 500)
     sliced = top_k(metric, X[:40], X[40:], 560)
     np.testing.assert_array_equal(sliced.indices, whole.indices)
     np.testing.assert_allclose(sliced.scores, whole.scores, rtol=1e-12)

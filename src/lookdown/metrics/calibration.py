@@ -1,4 +1,4 @@
-"""What scores really do on held-out data: false-alarm and detection rates with intervals."""
+"""False-alarm and detection rates measured on held-out data, with intervals."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ __all__ = ["Calibration", "measure"]
 Score = Callable[[Embeddings, Embeddings], Embeddings]
 
 _BLOCK_PAIRS = 1 << 21  # pairs scored at a time
-_KEPT_SCORES = 1 << 21  # scores kept to place the knots
+_KEPT_SCORES = 1 << 21  # scores kept to choose the knots
 _KEPT_HIGHEST = 1 << 12  # highest different scores, all kept
 _REPLICATES = 400  # bootstrap draws behind a 95 % interval
-_MIN_EXCEEDANCES = 20
+_MIN_EXCEEDANCES = 20  # pairs at or above a score
 _MIN_GROUPS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Rates at a rising list of scores, counted over all held-out pairs; between two knots they are interpolated.
+    """Rates at a rising list of scores, the knots, counted over all held-out pairs and interpolated in between.
 
-    Two knots about one `resolution` apart enclose scores that are equal but for rounding.
+    Two knots about one `resolution` apart enclose scores that differ only by rounding.
     """
 
     scores: Array  # (k,) knots
@@ -58,10 +58,10 @@ class Calibration:
         return self._rate(threshold, self.detection, self.same_pairs, self.same_groups)
 
     def log_likelihood_ratio(self, score: NDArray[Any]) -> Array:
-        """Return how much likelier the score is among same than among different pairs, never falling with the score.
+        """Return the log ratio of how likely the score is among same and among different pairs; it never falls.
 
-        Neighbouring intervals between knots are pooled until the ratio rises (isotonic regression); half a pair is
-        added to each side of a pool, so that no ratio is infinite.
+        Neighbouring intervals between knots are pooled until the ratio rises (isotonic regression). Half a pair is
+        added to both counts of a pool, so that no ratio is infinite.
         """
         self._refuse_without_same_pairs("a posterior")
         same = -np.diff(np.r_[1.0, self.detection[0], 0.0])
@@ -80,13 +80,13 @@ class Calibration:
     def _refuse_without_same_pairs(self, wanted: str) -> None:
         if not self.same_pairs:
             raise NotCalibratedError(
-                f"{wanted} needs pairs known to be the same, and the metric was calibrated without one; call "
-                "calibrate(X, y) with two labelled chips of a class"
+                f"{wanted} needs same pairs, and the metric was calibrated without any; call calibrate(X, y) with two "
+                "labelled chips of a class"
             )
 
     def _reached(self, rate: float, curve: Array) -> float:
-        """Return the lowest score at which a falling curve is down to the rate."""
-        right = int(np.searchsorted(-curve, -rate))  # the first knot where the share is not above the rate
+        """Return the lowest score at which a falling curve is at most the rate."""
+        right = int(np.searchsorted(-curve, -rate))  # the first knot whose share is at most the rate
         if right == 0 or right == len(curve):
             return float(self.scores[min(right, len(curve) - 1)])
         if self.scores[right] - self.scores[right - 1] <= 3 * self.resolution:
@@ -101,7 +101,7 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class _HeldOut:
-    """Held-out chips: who is of which class, from which group, and which are background."""
+    """Held-out chips with their class, their group, and whether they are background."""
 
     embeddings: Embeddings
     labels: NDArray[np.int64]  # -1: an object of unknown class
@@ -109,7 +109,7 @@ class _HeldOut:
     background: NDArray[np.bool_]
 
     def pairs(self, score: Score) -> Iterator[_Pairs]:
-        """Yield every unordered pair that has an object in it and is known to be same or different, in blocks."""
+        """Yield every unordered pair that holds an object and is known to be same or different, in blocks."""
         size = len(self.labels)
         unknown = (self.labels == -1) & ~self.background
         object_ = ~self.background
@@ -117,9 +117,9 @@ class _HeldOut:
         for begin in range(0, size, rows):
             block = slice(begin, begin + rows)
             later = np.arange(begin, size) > np.arange(size)[block, None]
-            told = object_[block, None] | object_[begin:]
-            told &= ~(unknown[block, None] & object_[begin:]) & ~(object_[block, None] & unknown[begin:])
-            i, j = np.nonzero(later & told)
+            usable = object_[block, None] | object_[begin:]
+            usable &= ~(unknown[block, None] & object_[begin:]) & ~(object_[block, None] & unknown[begin:])
+            i, j = np.nonzero(later & usable)
             scores = score(self.embeddings[block], self.embeddings[begin:])[i, j]
             i, j = i + begin, j + begin
             same = (self.labels[i] == self.labels[j]) & ~self.background[i] & ~self.background[j]
@@ -129,16 +129,16 @@ class _HeldOut:
 
 
 class _Pairs(NamedTuple):
-    """Some pairs of one hypothesis."""
+    """A batch of pairs of one hypothesis."""
 
     same: bool
     scores: Embeddings
-    first: NDArray[np.intp]  # group of the one chip
+    first: NDArray[np.intp]  # group of one chip
     second: NDArray[np.intp]  # group of the other
 
 
 class _Counts:
-    """How many pairs of one hypothesis reach each knot, in all and among the pairs that touch a group."""
+    """How many pairs of one hypothesis reach each knot: in all, and among the pairs with a chip of each group."""
 
     def __init__(self, groups: int, knots: Array) -> None:
         self.knots = knots
@@ -165,8 +165,8 @@ class _Counts:
     def curves(self, draws: NDArray[np.int64]) -> Array:
         """Return (3, knots): the share that reaches each knot, and its 95 % interval over resampled groups.
 
-        A group drawn m times counts the pairs that touch it m times, to first order (the projection that governs the
-        variance of a statistic of pairs): 1 + (m - 1) + (n - 1) for a pair of two groups.
+        A group that is drawn m times counts its pairs m times, to first order (the projection that governs the
+        variance of a statistic of pairs): a pair of two groups counts 1 + (m - 1) + (n - 1) times.
         """
         reaching = _reaching(self.total)
         more = draws.astype(np.float64) - 1
@@ -174,7 +174,7 @@ class _Counts:
         redrawn = (reaching + more @ _reaching(self.touching))[sizes > 0] / sizes[sizes > 0, None]
         falling = np.minimum.accumulate(np.clip(redrawn, 0, 1), axis=1)
         low, high = np.quantile(falling, [0.025, 0.975], axis=0)
-        # Where nothing was seen to reach, the rate is no higher than where something last did.
+        # Beyond the highest score, the upper bound is that of the last knot that a pair reaches.
         high = np.where(reaching > 0, high, high[reaching > 0].min(initial=1.0))
         return np.stack([reaching / self.pairs, low, high])
 
@@ -189,12 +189,12 @@ def measure(
 ) -> Calibration:
     """Score every held-out pair and count; two passes, memory bounded by a block and by groups times knots.
 
-    A pair of background chips is left out: nobody searches for background. Background against an object is a
-    different pair. A label of -1 is unknown: such an object is compared with background only.
+    A pair of background chips is left out: nobody searches for background. Background and an object are a different
+    pair. A label of -1 is unknown: such an object is compared only with background.
     """
     members = np.arange(len(labels)) if groups is None else np.unique(groups, return_inverse=True)[1]
     held_out = _HeldOut(embeddings, labels, members, background)
-    knots, resolution = _place_knots(held_out, score)
+    knots, resolution = _choose_knots(held_out, score)
     size = int(members.max()) + 1
     same, different = _Counts(size, knots), _Counts(size, knots)
     for pairs in held_out.pairs(score):
@@ -212,11 +212,11 @@ def measure(
     )
 
 
-def _place_knots(held_out: _HeldOut, score: Score) -> tuple[Array, float]:
-    """Return the scores at which rates are counted, and how close two scores may be and still be told apart.
+def _choose_knots(held_out: _HeldOut, score: Score) -> tuple[Array, float]:
+    """Return the scores at which rates are counted, and the smallest difference of scores that is not rounding.
 
-    They are quantiles of both hypotheses, 24 to a decade in their tails, from an even selection of the scores; the
-    highest different scores, which set small false-alarm rates, are all looked at, and so are the extremes.
+    The knots are quantiles of both hypotheses, 24 to a decade in their tails, from an even selection of the scores.
+    The highest different scores, which set small false-alarm rates, are all used, and so are the extremes.
     """
     size = len(held_out.labels)
     stride = max(1, size * (size - 1) // 2 // _KEPT_SCORES)
@@ -233,8 +233,8 @@ def _place_knots(held_out: _HeldOut, score: Score) -> tuple[Array, float]:
     if not len(different) or not (len(same) or held_out.background.any()):
         missing = "different" if len(same) else "same"
         raise InputError(
-            f"the held-out data have no {missing} pair to calibrate on; give at least two classes, and two chips of "
-            "one, or background"
+            f"the held-out data have no {missing} pair to calibrate on; give at least two classes and two chips of one "
+            "class, or background"
         )
     tails = 10.0 ** -np.arange(0, np.log10(_KEPT_SCORES), 1 / 24)
     body = np.linspace(0, 1, 65)
@@ -243,12 +243,12 @@ def _place_knots(held_out: _HeldOut, score: Score) -> tuple[Array, float]:
     if len(same):
         quantiles = np.r_[np.quantile(same, np.r_[tails, body, 1 - tails]), quantiles]
     resolution = 64 * float(np.finfo(different.dtype).eps) * max(abs(low), abs(high), np.finfo(np.float64).tiny)
-    knots = _told_apart(np.sort(np.r_[low, quantiles, highest[-ranks], high].astype(np.float64)), resolution)
+    knots = _merge_knots(np.sort(np.r_[low, quantiles, highest[-ranks], high].astype(np.float64)), resolution)
     return np.r_[knots, knots[-1] + resolution], resolution  # no pair reaches the last one
 
 
-def _told_apart(knots: Array, resolution: float) -> Array:
-    """Merge sorted knots that rounding may have split; quantiles that meet in one score enclose it from both sides."""
+def _merge_knots(knots: Array, resolution: float) -> Array:
+    """Merge sorted knots that differ only by rounding; several at one score become one on either side."""
     starts = np.flatnonzero(np.r_[True, np.diff(knots) > resolution])
     ends = np.r_[starts[1:], len(knots)] - 1
     crowded = ends > starts
@@ -257,5 +257,5 @@ def _told_apart(knots: Array, resolution: float) -> Array:
 
 
 def _reaching(bins: NDArray[Any]) -> NDArray[Any]:
-    """Turn counts by number of knots reached into counts that reach each knot."""
+    """Turn counts of pairs by the number of knots they reach into counts of pairs that reach each knot."""
     return np.asarray(bins[..., :0:-1].cumsum(axis=-1)[..., ::-1])

@@ -1,4 +1,4 @@
-"""Covariance matrices that can be inverted, and the spectrum of their difference."""
+"""Shrinkage, inverses and factors of covariance matrices."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = [
 def oas_shrinkage(covariance: Array, samples: float) -> float:
     """Return the oracle-approximating shrinkage (Chen, Wiesel, Eldar and Hero 2010, eq. 23).
 
-    `samples` counts independent vectors (chips less the means taken off), not pairs: pairs share chips, and counting
-    them would switch shrinkage off where it is needed most.
+    samples: independent vectors (chips less the means taken off), not pairs. Pairs share chips; counting them would
+        switch shrinkage off where it is needed most.
     """
     d, trace = len(covariance), float(np.trace(covariance))
     trace_of_square = float(np.square(covariance / trace).sum()) if trace else 0.0  # in units of the squared trace
@@ -40,7 +40,7 @@ def shrink(covariance: Array, amount: float) -> Array:
 
 
 def shrinkage_amount(setting: float | Literal["auto"], covariance: Array, samples: float) -> float:
-    """Return what a `shrinkage` parameter means for a covariance: OAS, or the number given."""
+    """Return the amount for a `shrinkage` parameter: OAS for `auto`, else the number itself."""
     if isinstance(setting, str) and setting == "auto":
         return oas_shrinkage(covariance, samples)
     if not (isinstance(setting, int | float | np.number) and 0 <= setting <= 1):
@@ -56,7 +56,7 @@ class Inverse(NamedTuple):
 
 
 def inverse(covariance: Array, name: str) -> Inverse:
-    """Invert a covariance through its spectrum; one that is singular to rounding is refused by name."""
+    """Invert a covariance by its eigenvalues; refuse one that is singular to rounding, by name."""
     values, vectors = np.linalg.eigh(_symmetric(covariance))
     if not values[0] > values[-1] * len(values) * np.finfo(np.float64).eps:
         raise InputError(
@@ -68,15 +68,15 @@ def inverse(covariance: Array, name: str) -> Inverse:
 
 
 def refuse_unusable(same: Array, different: Array, mean: Array) -> None:
-    """Refuse a spread out of range or of nothing but rounding; shrinkage would turn it into a confident metric."""
+    """Refuse a spread that overflows or is only rounding; shrinkage would turn it into a confident metric."""
     scale = float(np.trace(different)) / len(mean)
     if scale > 0 and not 1e-200 < scale < 1e200:
         direction = "up" if scale < 1 else "down"
         raise InputError(
-            f"embeddings differ by about {scale**0.5:.1g}, beyond what can be squared; scale them {direction}"
+            f"embeddings differ by about {scale**0.5:.1g}, whose square is out of range; scale them {direction}"
         )
     if np.trace(different) <= 1e-28 * (mean @ mean):
-        raise InputError("all samples are identical to rounding, so nothing can be learnt; check the embedder")
+        raise InputError("all samples are identical to rounding, so there is nothing to learn; check the embedder")
     if np.trace(same) <= 1e-20 * np.trace(different):
         raise InputError(
             "the samples of each class are identical to rounding, so there is no same difference to learn from; "
@@ -85,9 +85,9 @@ def refuse_unusable(same: Array, different: Array, mean: Array) -> None:
 
 
 def signed_factors(matrix: Array) -> tuple[Array, Array]:
-    """Return `P` (d, p) and `N` (d, n) with `matrix = P P' - N N'`; directions that are null to rounding are dropped.
+    """Return `P` (d, p) and `N` (d, n) with `matrix = P P' - N N'`, without directions that are null to rounding.
 
-    Columns come by falling weight, the entry of largest size in each being positive, so that two machines agree.
+    Columns come by falling weight, and the largest entry of each is positive, so that two machines agree.
     """
     values, vectors = np.linalg.eigh(_symmetric(matrix))
     values, vectors = values[::-1], vectors[:, ::-1]

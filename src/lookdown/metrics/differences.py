@@ -1,4 +1,4 @@
-"""Differences of pairs drawn over all classes, the same ones for the same seed."""
+"""Differences of randomly drawn pairs, the same ones for the same seed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lookdown.metrics.pair_moments import Weighting
 
 __all__ = ["draw_differences"]
 
-_LARGEST = 2 << 30  # bytes of differences that "all" may make
+_MOST_BYTES = 2 << 30  # of the differences of all pairs
 
 Rows = NDArray[np.int64]
 
@@ -23,8 +23,8 @@ def draw_differences(
 ) -> Array:
     """Return `pairs` differences x - y, (pairs, d), of same or of different pairs, drawn with replacement.
 
-    `pairs` weighting draws every pair with the same probability; `classes` draws a class (or two) first, then its
-    chips. `"all"`, or as many as there are, gives each pair once, which is what `pairs` weighting means.
+    pairs: how many. "all", or with `pairs` weighting at least as many as there are, returns each pair once.
+    weighting: `pairs` draws every pair with the same probability; `classes` draws a class (or two) first, then chips.
     """
     order = np.argsort(y, kind="stable")
     ordered, labels = X[order], y[order]
@@ -47,7 +47,7 @@ def draw_differences(
 def _refuse_all(available: int, dim: int, weighting: Weighting) -> None:
     if weighting == "classes":
         raise InputError("pairs='all' counts every pair once, which is weighting='pairs'; for classes give a number")
-    if (size := 8 * available * dim) > _LARGEST:
+    if (size := 8 * available * dim) > _MOST_BYTES:
         raise InputError(f"all {available:,} pairs would take {size / 2**30:.0f} GiB; give a number, such as 40_000")
 
 
@@ -68,7 +68,7 @@ def _draw_different(
         a = rng.integers(len(counts), size=pairs)
         b = (a + 1 + rng.integers(len(counts) - 1, size=pairs)) % len(counts)
         return starts[a] + rng.integers(counts[a]), starts[b] + rng.integers(counts[b])
-    others = counts.sum() - counts  # a chip has this many partners, so its class is drawn by that times its size
+    others = counts.sum() - counts  # partners of a chip; the odds of a class are its size times these
     odds = counts * others.astype(np.float64)
     drawn = rng.choice(len(counts), size=pairs, p=odds / odds.sum())
     first = starts[drawn] + rng.integers(counts[drawn])

@@ -1,4 +1,4 @@
-"""A number that says how it was found and how far it may be off."""
+"""A number with its interval and its method."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Estimate(float):
     supported: bool
 
     def __new__(cls, value: float, *, method: Method, low: float, high: float, supported: bool) -> Self:
-        """Return `value` with what is known about it."""
+        """Return `value` with its interval and method."""
         estimate = super().__new__(cls, value)
         estimate.method, estimate.low, estimate.high, estimate.supported = method, low, high, supported
         return estimate
 
     @classmethod
     def of_model(cls, value: float, method: Method) -> Self:
-        """Return an estimate that rests on the model alone."""
+        """Return an estimate of the model alone, without an interval."""
         return cls(value, method=method, low=math.nan, high=math.nan, supported=False)
 
     def __getnewargs_ex__(self) -> tuple[tuple[float], dict[str, Any]]:

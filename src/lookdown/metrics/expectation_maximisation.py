@@ -15,14 +15,13 @@ from lookdown.metrics.mirrored_mixture import MirroredMixture
 
 __all__ = ["Fit", "expectation_maximisation", "start"]
 
-
-_BLOCK = 1024  # differences at a time: both steps are done on a block while it is in the cache
-_LLOYD = 10  # rounds of k-means after the k-means++ draw
+_BLOCK_DIFFERENCES = 1024  # at a time: both steps are done on a block while it is in the cache
+_LLOYD_ROUNDS = 10  # of k-means after the k-means++ draw
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A fitted mixture, the objective before each update, and whether it had settled."""
+    """A fitted mixture, the objective before each update, and whether it converged."""
 
     mixture: MirroredMixture
     objectives: list[float]
@@ -34,9 +33,9 @@ def expectation_maximisation(
 ) -> Fit:
     """Improve a mixture on differences until a round gains less than `tol` a difference.
 
-    The objective is the log-likelihood less `ridge` times a pull that keeps covariances from vanishing; the update
+    The objective is the log-likelihood less `ridge` times a penalty that keeps covariances from vanishing; the update
     maximises it exactly, so it never falls. A component that has lost its data is dropped with a warning, and the
-    objective is followed afresh from there.
+    list of objectives starts again.
     """
     prior = ridge * len(x) / len(mixture.weights) * float(np.square(x).mean())
     objectives: list[float] = []
@@ -56,7 +55,7 @@ def expectation_maximisation(
         if not alive.all():
             warnings.warn(
                 f"{(~alive).sum()} of {len(alive)} components for {name} differences kept too few of them for a "
-                "covariance, or copies of one, and were dropped; ask for fewer components or draw more pairs",
+                "covariance, or copies of one, and were dropped; use fewer components or more pairs",
                 CollapsedComponentWarning,
                 stacklevel=2,
             )
@@ -68,8 +67,8 @@ def expectation_maximisation(
 def start(x: Array, components: int, rng: np.random.Generator, *, diagonal: bool) -> MirroredMixture:
     """Return a first guess: one component at zero, the others by k-means++ and a few rounds of k-means.
 
-    A difference belongs to the nearest centre or mirrored centre; all components start with the spread about their
-    centres that they have together.
+    A difference belongs to the nearest centre or mirrored centre. All components start with one covariance, that of
+    all differences about their centres.
     """
     centres = np.zeros((1, x.shape[1]))
     for _ in range(components - 1):
@@ -77,7 +76,7 @@ def start(x: Array, components: int, rng: np.random.Generator, *, diagonal: bool
         if not odds.any():  # every difference is a centre already
             break
         centres = np.r_[centres, x[rng.choice(len(x), p=odds / odds.sum())][None]]
-    for _ in range(_LLOYD):
+    for _ in range(_LLOYD_ROUNDS):
         owner, side, _ = _nearest(x, centres)
         for k in range(1, len(centres)):
             rows = owner == k
@@ -93,7 +92,7 @@ def start(x: Array, components: int, rng: np.random.Generator, *, diagonal: bool
 
 
 def _rounding(objective: float, samples: int, mixture: MirroredMixture) -> float:
-    """Return by how much the objective may seem to fall for rounding alone.
+    """Return by how much the objective may fall by rounding alone.
 
     With diagonal covariances the density is a difference of numbers as large as |b|^2.
     """
@@ -111,7 +110,7 @@ def _nearest(x: Array, centres: Array) -> tuple[NDArray[np.intp], Array, Array]:
 
 
 class _Sums:
-    """What an update needs, summed over the differences; r is a component's share in x, t = tanh(u'b) its leaning."""
+    """The sums over differences that an update needs; r is a component's share in x, t = tanh(u'b) its leaning."""
 
     def __init__(self, mixture: MirroredMixture) -> None:
         self.log_likelihood = 0.0
@@ -124,8 +123,8 @@ class _Sums:
     def over(cls, x: Array, mixture: MirroredMixture) -> _Sums:
         """Do the expectation step on all differences."""
         sums = cls(mixture)
-        for begin in range(0, len(x), _BLOCK):
-            sums._add(x[begin : begin + _BLOCK], mixture)
+        for begin in range(0, len(x), _BLOCK_DIFFERENCES):
+            sums._add(x[begin : begin + _BLOCK_DIFFERENCES], mixture)
         return sums
 
     def _add(self, x: Array, mixture: MirroredMixture) -> None:
@@ -150,7 +149,7 @@ class _Sums:
     def alive(self, prior: float) -> NDArray[np.bool_]:
         """Return which components still have enough differences for a covariance, and more than copies of one.
 
-        Copies show in a spread that is nothing against what the ridge adds; a tight cluster is no copy.
+        Copies have a spread far below what the ridge adds; a tight cluster has more.
         """
         d = self.first.shape[-1]
         diagonal = self.second.ndim == 2
@@ -160,8 +159,8 @@ class _Sums:
     def update(self, mixture: MirroredMixture, prior: float, alive: NDArray[np.bool_]) -> MirroredMixture:
         """Do the maximisation step.
 
-        The scatter was taken about the old mean; moving it to the new one takes off share * step step', and the part
-        of the mean that undecided differences cancel is added back. No large numbers are subtracted.
+        The scatter is about the old mean. Moving it to the new one subtracts share * step step', and adds back the
+        part of the mean that undecided differences cancel. No large numbers are subtracted.
         """
         share, old = self.share[alive, None], mixture.means[alive]
         means = self.first[alive] / share * mixture.mirrored[alive, None]

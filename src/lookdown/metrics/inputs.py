@@ -1,4 +1,4 @@
-"""Arrays as users have them (numpy, torch, lists) turned into arrays the mathematics can trust, or refused."""
+"""Arrays from users (numpy, torch, lists), checked and converted, or refused."""
 
 from __future__ import annotations
 
@@ -36,8 +36,10 @@ PartialLabels = ArrayLike | Iterable[Any]  # None where a row has no label
 def as_embeddings(X: ArrayLike, *, name: str = "X", finite: bool = True) -> Embeddings:
     """Return `X` as a float32 or float64 matrix of samples by dimensions; half precision and integers are widened."""
     values = as_numpy(X)
-    if not hasattr(values, "shape"):
-        values = _as_array(values, name)
+    try:
+        values = values if hasattr(values, "shape") else np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{name} is not a matrix of embeddings: {str(error).splitlines()[0]}") from error
     if len(values.shape) != 2:
         raise InputError(
             f"{name} has shape {tuple(values.shape)}, expected 2D array instead: samples by dimensions. Reshape your "
@@ -59,7 +61,7 @@ def as_embeddings(X: ArrayLike, *, name: str = "X", finite: bool = True) -> Embe
 
 
 def as_labels(y: ArrayLike | None, samples: int, *, name: str = "y") -> NDArray[Any]:
-    """Return `y` as one label a sample: int64, float64 or str, so that labels of two batches compare as they should."""
+    """Return `y` as one label a sample: int64, float64 or str, so that labels of two batches can be compared."""
     if y is None:
         raise InputError(f"{name} is missing: requires y to be passed, but the target y is None; give one label a row")
     try:
@@ -91,9 +93,9 @@ def as_labels(y: ArrayLike | None, samples: int, *, name: str = "y") -> NDArray[
 def as_partial_labels(
     y: PartialLabels | None, samples: int, *, name: str = "y"
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return a number for each label, and which rows have one; None, NaN and the integer -1 mark those that do not.
+    """Return a number for each label, and which rows have one.
 
-    -1 is what scikit-learn marks unlabelled rows with. Without labels no row has one.
+    None, NaN and, as in scikit-learn, the integer -1 mark rows without a label; if `y` is None, no row has one.
     """
     numbers, known = np.zeros(samples, dtype=np.int64), np.zeros(samples, dtype=np.bool_)
     if y is not None:
@@ -130,16 +132,16 @@ def known_labels(
 
 
 def as_flags(flags: ArrayLike | None, samples: int, *, name: str) -> NDArray[np.bool_]:
-    """Return `flags` as one boolean a sample; none given means all false."""
+    """Return `flags` as one boolean a sample, all false for None."""
     if flags is None:
         return np.zeros(samples, dtype=np.bool_)
-    marked = np.asarray(as_numpy(flags))
-    if marked.dtype != np.bool_ or marked.shape != (samples,):
+    mask = np.asarray(as_numpy(flags))
+    if mask.dtype != np.bool_ or mask.shape != (samples,):
         raise InputError(
             f"{name} must be {samples} booleans, one a row, true where a row is {name}; "
-            f"got {marked.dtype} of shape {marked.shape}"
+            f"got {mask.dtype} of shape {mask.shape}"
         )
-    return marked
+    return mask
 
 
 def as_number(value: Any, name: str) -> float:
@@ -170,7 +172,7 @@ def refuse_non_finite(matrix: Embeddings, name: str = "X") -> None:
 def unit(matrix: Embeddings, name: str = "X") -> Embeddings:
     """Put each row on the unit sphere; a zero row has no direction and is refused.
 
-    Rows are scaled by their largest entry first, since the squares of very large or small ones leave the range.
+    Rows are scaled by their largest entry first, since the squares of very large or small ones overflow or vanish.
     """
     refuse_zero(matrix, name)
     scaled = matrix / np.abs(matrix).max(axis=1, keepdims=True)
@@ -194,19 +196,12 @@ def _of_one_type(labels: NDArray[Any], name: str) -> NDArray[Any]:
     for kind, dtype in ((str, np.str_), (bytes, np.bytes_), ((int, np.integer), np.int64), (numbers, np.float64)):
         if all(isinstance(label, kind) for label in labels.tolist()):
             return labels.astype(dtype)
-    found = ", ".join(sorted({type(label).__name__ for label in labels.tolist()}))
-    raise InputError(f"{name} has labels of type {found}; use all strings or all integers, and drop unlabelled rows")
-
-
-def _as_array(values: Any, name: str) -> NDArray[Any]:
-    try:
-        return np.asarray(values)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{name} is not a matrix of embeddings: {str(error).splitlines()[0]}") from error
+    types = ", ".join(sorted({type(label).__name__ for label in labels.tolist()}))
+    raise InputError(f"{name} has labels of type {types}; use all strings or all integers, and drop unlabelled rows")
 
 
 def as_numpy(values: Any) -> Any:
-    """Return a torch tensor as numpy and anything else as it is; torch is not imported for it."""
+    """Return a torch tensor as numpy and anything else as it is, without importing torch."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(values, torch.Tensor):
         return values

@@ -1,4 +1,4 @@
-"""What every metric can do: score pairs, decide at a false-alarm rate, be kept on disk."""
+"""The interface of every metric: score pairs, decide at a false-alarm rate, save to disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from lookdown.metrics.pairwise import half_squared_distances, half_squares, pair
 __all__ = ["Answer", "Hypothesis", "L2Metric", "Metric", "ScoreLaw"]
 
 Hypothesis = Literal["same", "different"]
-Answer = Literal["auto", "empirical", "analytic"]  # where a rate or threshold is to come from
+Answer = Literal["auto", "empirical", "analytic"]  # the source of a rate or threshold
 
 
 class ScoreLaw(Protocol):
@@ -38,7 +38,7 @@ class ScoreLaw(Protocol):
 
     @property
     def method(self) -> Method:
-        """How the law is worked out."""
+        """How the law is computed."""
 
     def exceedance(self, score: float) -> float:
         """P(a pair scores at least this)."""
@@ -51,15 +51,15 @@ class Metric(BaseEstimator, ABC):
     """A similarity of embeddings: `score` is higher for pairs that are more alike.
 
     `calibrate` on held-out labelled chips turns scores into decisions: `threshold(rate)` is the score that different
-    pairs reach with that probability. The scikit-learn contract holds, but `score(queries, gallery)` compares
-    embeddings; it does not grade the estimator.
+    pairs reach with that probability. The scikit-learn contract holds, except that `score(queries, gallery)` compares
+    embeddings instead of rating the estimator.
     """
 
     n_features_in_: int
     calibration_: Calibration | None = None
-    pseudo_labelled_: bool = False  # fitted to clusters, not to classes: the model must not be asked for rates
+    pseudo_labelled_: bool = False  # fitted to clusters, not to classes, so the model has no valid rates
     _needs_labels = True
-    _learns = True  # whether `fit` finds out more than the number of dimensions; if not, scores need no fit
+    _learns = True  # whether `fit` learns more than the number of dimensions; if not, scores need no fit
     _has_model = False
 
     @property
@@ -88,14 +88,17 @@ class Metric(BaseEstimator, ABC):
         *,
         seed: int = 0,
     ) -> Self:
-        """Record what scores do on held-out chips, all pairs of them that are known to be same or different.
+        """Measure rates on held-out chips, over all pairs that are known to be same or different.
 
-        `groups` says which chips hang together (a scene, a place): intervals come from drawing groups again, or chips
-        where none are given. Rows marked in `background` show none of the objects: against an object they count as
-        different, their labels are not read. Objects without a label (None, NaN or -1) are compared with background
-        only; where no two objects are known to be the same, there is a false-alarm rate, against what was given, and
-        no detection rate. Use chips that the metric was not fitted on, and true labels: a threshold from
-        pseudo-labels means nothing.
+        Use chips that the metric was not fitted on, and true labels: a threshold from pseudo-labels means nothing.
+
+        X: embeddings.
+        y: labels. Objects without one (None, NaN or -1) are compared only with background. Without two chips of one
+            label there is a false-alarm rate, but no detection rate.
+        groups: the scene or site of each chip. Intervals come from resampling groups, or chips without groups.
+        background: booleans, true for chips that show none of the objects. With an object they are different pairs;
+            their labels are not read.
+        seed: of the resampling.
         """
         if not self._learns and not self._is_fitted:
             self.fit(X)
@@ -113,15 +116,14 @@ class Metric(BaseEstimator, ABC):
         return self
 
     def threshold(self, rate: float, method: Answer = "auto") -> Estimate:
-        """Return the score that different pairs reach with probability `rate`: accept pairs that score as much.
+        """Return the score that different pairs reach with probability `rate`; accept pairs that score at least this.
 
-        `empirical` reads it off the calibration, `analytic` off the fitted model; `auto` takes the calibration if
-        there is one and else warns. An interval comes with the first kind only; `supported` is true where the
-        calibration saw at least 20 such pairs and 10 groups.
+        method: `empirical` takes it from the calibration, `analytic` from the fitted model; `auto` takes the
+            calibration if there is one, else the model with a warning. Only the calibration gives an interval, and
+            `supported` is true if it saw at least 20 such pairs and 10 groups.
         """
         rate = _probability(rate, "a false-alarm rate")
-        calibration = self._calibration(method, f"a threshold at a false-alarm rate of {rate:g}")
-        if calibration is not None:
+        if (calibration := self._calibration(method, f"a threshold at a false-alarm rate of {rate:g}")) is not None:
             return calibration.threshold(rate)
         law = self._law("different")
         return Estimate.of_model(law.threshold(rate), law.method)
@@ -129,8 +131,7 @@ class Metric(BaseEstimator, ABC):
     def false_alarm_rate(self, score: float, method: Answer = "auto") -> Estimate:
         """Return the probability that a different pair scores at least this."""
         score = as_number(score, "score")
-        calibration = self._calibration(method, "a false-alarm rate")
-        if calibration is not None:
+        if (calibration := self._calibration(method, "a false-alarm rate")) is not None:
             return calibration.false_alarm_rate(score)
         law = self._law("different")
         return Estimate.of_model(law.exceedance(score), law.method)
@@ -138,8 +139,7 @@ class Metric(BaseEstimator, ABC):
     def detection_rate(self, threshold: float, method: Answer = "auto") -> Estimate:
         """Return the probability that a same pair scores at least this."""
         threshold = as_number(threshold, "threshold")
-        calibration = self._calibration(method, "a detection rate")
-        if calibration is not None:
+        if (calibration := self._calibration(method, "a detection rate")) is not None:
             return calibration.detection_rate(threshold)
         law = self._law("same")
         return Estimate.of_model(law.exceedance(threshold), law.method)
@@ -147,10 +147,10 @@ class Metric(BaseEstimator, ABC):
     def posterior(self, score: ArrayLike, prior: float, method: Answer = "auto") -> NDArray[np.float64]:
         """Return the probability that pairs with these scores are the same, given how common same pairs are.
 
-        `prior` is the share of same pairs among all that are compared, one in a thousand, say, for a rare ship in a
-        large archive. It has no default: the answer hangs on it more than on anything else. A calibrated metric uses
-        the ratio of the two score distributions it has seen; otherwise the score itself is taken at its word as a
-        log-likelihood ratio, with a warning unless `analytic` asks for that.
+        prior: the share of same pairs among all that are compared, for instance one in a thousand for a rare ship in
+            a large archive. It has no default, since the result depends on it more than on anything else.
+        method: as for `threshold`. The calibration gives the ratio of the two measured score distributions; without
+            it, the score itself is taken as a log-likelihood ratio.
         """
         prior = _probability(prior, "a prior")
         scores = np.asarray(score, dtype=np.float64)
@@ -161,7 +161,7 @@ class Metric(BaseEstimator, ABC):
         return np.asarray(expit(ratio + logit(prior)))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the metric to a folder, as safetensors and JSON; `lookdown.load_metric` reads it back."""
+        """Write the metric to the folder `path`, as safetensors and JSON; `lookdown.load_metric` reads it back."""
         from lookdown.metrics.stored_metric import save_metric
 
         if not self._is_fitted:
@@ -169,26 +169,26 @@ class Metric(BaseEstimator, ABC):
         save_metric(self, path, overwrite=overwrite)
 
     def _law(self, hypothesis: Hypothesis) -> ScoreLaw:
-        """Return the model's own law of the score; a metric that has one says so by `_has_model`."""
+        """Return the model's law of the score, for metrics with `_has_model`."""
         raise errors.NotCalibratedError(f"{type(self).__name__} has no model of its scores; calibrate it instead")
 
     def _state(self) -> dict[str, Any]:
-        """Return what `fit` learnt, as arrays and numbers, for storage."""
+        """Return the learnt attributes as arrays and numbers, for storage."""
         return {"n_features_in_": self.n_features_in_, "pseudo_labelled_": self.pseudo_labelled_}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Take back what `_state` gave."""
+        """Set what `_state` returned."""
         for name, value in state.items():
             setattr(self, name, value)
 
     def _begin(self, dim: int) -> None:
-        """Start a fit: the dimensions are known, and an earlier calibration no longer holds."""
+        """Set the dimensions at the start of a fit, and drop an earlier calibration."""
         self.n_features_in_ = dim
         self.calibration_ = None
         self.pseudo_labelled_ = False
 
     def _embeddings(self, X: ArrayLike, name: str = "X") -> Embeddings:
-        """Return embeddings that fit what the metric was fitted on."""
+        """Return embeddings with the dimensions that the metric was fitted on."""
         self._require_fit()
         embeddings = as_embeddings(X, name=name)
         if self._is_fitted and embeddings.shape[1] != self.n_features_in_:
@@ -199,7 +199,7 @@ class Metric(BaseEstimator, ABC):
         return embeddings
 
     def _calibration(self, method: str, wanted: str) -> Calibration | None:
-        """Return what to answer from: the calibration, or None for the model; `auto` warns when it is the model."""
+        """Return the calibration, or None to use the model; `auto` warns when it is the model."""
         self._require_fit()
         if method not in ("auto", "empirical", "analytic"):
             raise errors.InputError(f"method must be 'auto', 'empirical' or 'analytic', got {method!r}")
@@ -210,7 +210,7 @@ class Metric(BaseEstimator, ABC):
             if not self._has_model:
                 reason = f"{type(self).__name__} has no model of its scores, so "
             elif self.pseudo_labelled_:
-                reason = "this metric was adapted by clusters, which say nothing of rates, so "
+                reason = "this metric was adapted by clusters, which have no valid rates, so "
             raise errors.NotCalibratedError(
                 f"{reason}{wanted} needs calibration; call calibrate(X, y) on held-out chips first"
             )
@@ -228,7 +228,7 @@ class Metric(BaseEstimator, ABC):
         return hasattr(self, "n_features_in_")
 
     def _require_fit(self) -> None:
-        """Refuse to compare what cannot be compared yet."""
+        """Raise if the metric has to be fitted first."""
         if self._learns and not self._is_fitted:
             raise self._not_fitted()
 
@@ -250,7 +250,7 @@ def _probability(value: float, name: str) -> float:
 
 
 class _NotFittedError(errors.NotFittedError, sklearn.exceptions.NotFittedError):
-    """Ours and scikit-learn's at once; it stands here because importing scikit-learn takes a second."""
+    """Ours and scikit-learn's at once; defined here because importing scikit-learn takes a second."""
 
 
 class L2Metric(TransformerMixin, Metric):
@@ -268,7 +268,7 @@ class L2Metric(TransformerMixin, Metric):
 
     @abstractmethod
     def _transform(self, X: ArrayLike, name: str) -> Embeddings:
-        """Do the work of `transform`; `name` is what an error calls the array."""
+        """Do the work of `transform`; errors call the array `name`."""
 
     def transform(self, X: ArrayLike) -> Embeddings:
         """Map embeddings to the space in which plain L2 distance ranks as `score` does."""
@@ -292,7 +292,7 @@ class L2Metric(TransformerMixin, Metric):
         return half_squared_distances(*self._transform_both(queries, gallery, "queries", "gallery"))
 
     def _transform_both(self, a: ArrayLike, b: ArrayLike, *names: str) -> tuple[Embeddings, Embeddings]:
-        """Transform two sides; where nothing was fitted, only here can it be seen that their widths differ."""
+        """Transform both sides; without a fit, this is the only check that their dimensions agree."""
         first, second = self._transform(a, names[0]), self._transform(b, names[1])
         if first.shape[1] != second.shape[1]:
             raise errors.InputError(

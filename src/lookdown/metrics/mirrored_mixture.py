@@ -1,4 +1,4 @@
-"""A Gaussian mixture that is symmetric about zero: p(x) = p(-x), as the law of a difference has to be."""
+"""A Gaussian mixture that is symmetric about zero, p(x) = p(-x), as the law of a difference must be."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from lookdown.metrics.pairwise import half_squared_distances
 
 __all__ = ["Decomposition", "MirroredMixture"]
 
-
-_BLOCK = 4096  # differences whose density is worked out at a time
+_BLOCK_DIFFERENCES = 4096  # whose density is computed at a time
 
 
 class Decomposition(NamedTuple):
@@ -47,7 +46,7 @@ class MirroredMixture:
             self.factors = np.linalg.inv(lower).transpose(0, 2, 1)
             logdets = -np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
         images = np.stack([self.whiten(mean, k) for k, mean in enumerate(means)])
-        # u'b = x'(L b): one vector a component tells the side and how clearly.
+        # u'b = x'(L b): one vector a component gives the side of zero and how clear it is.
         self.pulls: Array = np.stack([self._dewhiten(image, k) for k, image in enumerate(images)])
         self.images: Array = images  # b
         half_log_tau = self.dim / 2 * math.log(2 * math.pi)
@@ -81,7 +80,7 @@ class MirroredMixture:
 
     def log_density(self, x: Array) -> Array:
         """Return log p of each difference."""
-        blocks = [x[begin : begin + _BLOCK] for begin in range(0, len(x), _BLOCK)]
+        blocks = [x[i : i + _BLOCK_DIFFERENCES] for i in range(0, len(x), _BLOCK_DIFFERENCES)]
         return np.concatenate([logsumexp(self.log_components(block)[0], axis=1) for block in blocks] or [np.empty(0)])
 
     def log_density_of_pairs(self, a: Embeddings, b: Embeddings) -> Array:
@@ -98,7 +97,7 @@ class MirroredMixture:
         return total
 
     def decompose(self, x: Array) -> Decomposition:
-        """Split log p(x), exactly, into what the likely components say and how undecided they are."""
+        """Split log p(x), exactly, into its expectation over components and the entropy of the components."""
         logs, _ = self.log_components(x)
         log_share = logs - logsumexp(logs, axis=1, keepdims=True)
         share = np.exp(log_share)
@@ -126,7 +125,7 @@ class MirroredMixture:
 
     def _squares(self, x: Array, pulls: Array) -> Array:
         """Return the squared distance to the nearer half of each component, |u - s b|^2 with s = sign(u'b): (n, k)."""
-        if self.is_diagonal:  # by products, which are quick; a mean far beyond the spread costs digits
+        if self.is_diagonal:  # by products, which are fast; a mean far beyond the spread costs digits
             squares = np.square(x) @ np.square(self.factors).T
             return np.asarray(squares - 2 * np.abs(pulls) + np.square(self.images).sum(axis=1))
         squares = np.empty((len(x), len(self.weights)))
@@ -142,5 +141,5 @@ class MirroredMixture:
 
 
 def _other_half(pulls: Array) -> Array:
-    """Return log((1 + exp(-2 |u'b|)) / 2): what the farther half adds to the nearer; 0 for a component at zero."""
+    """Return log((1 + exp(-2 |u'b|)) / 2), what the farther half adds to the nearer; 0 for a component at zero."""
     return np.asarray(np.log1p(np.exp(-2 * np.abs(pulls))) - math.log(2))

@@ -26,8 +26,7 @@ from lookdown.metrics.pairwise import paired_differences
 
 __all__ = ["MahalanobisApproximation", "MixtureLikelihoodRatio"]
 
-
-_BLOCK = 512  # queries by gallery rows scored at a time
+_BLOCK_ROWS = 512  # queries, and gallery rows, that are scored at a time
 _ROUNDS = 32  # of 4,096 differences drawn from each hypothesis, for the law of the score
 _LEARNT = ("bic_", "converged_", "objectives_", "same_covariance_", "different_covariance_", "shrinkage_", "mean_")
 
@@ -143,13 +142,13 @@ class MixtureLikelihoodRatio(Metric):
         """Return (queries, gallery) log-likelihood ratios; beyond the answer, memory is that of a small block."""
         a, b = self._checked(queries, "queries"), self._checked(gallery, "gallery")
         scores = np.empty((len(a), len(b)))
-        for i in range(0, len(a), _BLOCK):
-            rows = self._prepare(a[i : i + _BLOCK])
-            for j in range(0, len(b), _BLOCK):
-                columns = self._prepare(b[j : j + _BLOCK])
+        for i in range(0, len(a), _BLOCK_ROWS):
+            rows = self._prepare(a[i : i + _BLOCK_ROWS])
+            for j in range(0, len(b), _BLOCK_ROWS):
+                columns = self._prepare(b[j : j + _BLOCK_ROWS])
                 same = self.same_.log_density_of_pairs(rows, columns)
                 same -= self.different_.log_density_of_pairs(rows, columns)
-                scores[i : i + _BLOCK, j : j + _BLOCK] = same
+                scores[i : i + _BLOCK_ROWS, j : j + _BLOCK_ROWS] = same
         return scores
 
     def score_pairs(self, first: ArrayLike, second: ArrayLike) -> Array:
@@ -276,7 +275,7 @@ class MixtureLikelihoodRatio(Metric):
         if self._scores_of_model is None:
             rng = np.random.default_rng(self.seed)
             both = self.same_, self.different_
-            drawn = [self._ratio(mixture.sample(_BLOCK * 8, rng)) for _ in range(_ROUNDS) for mixture in both]
+            drawn = [self._ratio(mixture.sample(_BLOCK_ROWS * 8, rng)) for _ in range(_ROUNDS) for mixture in both]
             self._scores_of_model = np.sort(np.concatenate(drawn))
         return _SimulatedScoreLaw.of(self._scores_of_model, hypothesis)
 

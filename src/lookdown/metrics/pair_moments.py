@@ -18,7 +18,7 @@ __all__ = ["PairMoments", "Weighting"]
 
 Weighting = Literal["pairs", "classes"]
 
-_BLOCK = 4096  # rows taken into float64 at a time: a few megabytes, which stay in the cache
+_BLOCK_ROWS = 4096  # rows taken into float64 at a time: a few megabytes, which stay in the cache
 
 
 class PairMoments:
@@ -61,10 +61,10 @@ class PairMoments:
         ordered = labels[order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
         moments._make_room(ordered[starts], matrix.shape[1])
-        buffer = np.empty((min(_BLOCK, len(matrix)), matrix.shape[1]), dtype=matrix.dtype)
+        buffer = np.empty((min(_BLOCK_ROWS, len(matrix)), matrix.shape[1]), dtype=matrix.dtype)
         for row, members in enumerate(np.split(order, starts[1:])):
-            for begin in range(0, len(members), _BLOCK):
-                moments._absorb(row, *moments._block(matrix, members[begin : begin + _BLOCK], buffer))
+            for begin in range(0, len(members), _BLOCK_ROWS):
+                moments._absorb(row, *moments._block(matrix, members[begin : begin + _BLOCK_ROWS], buffer))
         return moments
 
     def update(self, X: ArrayLike, y: ArrayLike) -> Self:

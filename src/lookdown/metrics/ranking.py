@@ -1,4 +1,4 @@
-"""The best matches of each query, without ever holding all scores."""
+"""The best matches of each query, without all scores in memory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lookdown.metrics.pairwise import centred, half_squares
 
 __all__ = ["Ranking", "Rows", "as_k", "best", "query_blocks", "row_blocks", "similarities", "top_k"]
 
-Rows = NDArray[np.intp]  # places in the gallery, from 0
+Rows = NDArray[np.intp]  # row numbers of the gallery
 
-_QUERIES = 256
-_ROWS = 2048  # with the queries above: what a metric's own `score` is asked for at a time
-_SCORES = 1 << 19  # similarities that are formed at a time, which stay in the cache,
-_FEWEST, _MOST = 1 << 13, 1 << 16  # unless a block of so many rows has fewer or more: a step of Python costs something
-_GAPS = 1 << 21  # numbers in the differences that are formed at a time
+_BLOCK_QUERIES = 256
+_BLOCK_ROWS = 2048  # gallery rows that a metric's own `score` compares with these queries at a time
+_BLOCK_SCORES = 1 << 19  # similarities at a time, which stay in the cache
+_FEWEST_ROWS, _MOST_ROWS = 1 << 13, 1 << 16  # of a block: more amortise Python overhead, fewer save memory
+_BLOCK_NUMBERS = 1 << 21  # in the differences that are formed at a time
 
 
 class Ranking(NamedTuple):
@@ -34,9 +34,9 @@ class Ranking(NamedTuple):
 def top_k(metric: Metric, queries: ArrayLike, gallery: ArrayLike, k: int) -> Ranking:
     """Return the `k` best gallery rows of each query (all rows, where the gallery has fewer), with their scores.
 
-    A metric that is Euclidean after `transform` is searched there, both sides being transformed once, and the scores
-    of what is returned are worked out again from the differences, without the rounding of the matrix product. Equal
-    scores come by rising row; which of them make it over the cut at `k` is not defined.
+    A metric that is Euclidean after `transform` is searched there; both sides are transformed once. The returned
+    scores are computed again from the differences, without the rounding of a matrix product. Equal scores come by
+    rising row; which of them are cut off at `k` is not defined.
     """
     k = as_k(k)
     metric._require_fit()
@@ -44,42 +44,44 @@ def top_k(metric: Metric, queries: ArrayLike, gallery: ArrayLike, k: int) -> Ran
         a, b = centred(*metric._transform_both(queries, gallery, "queries", "gallery"))
         halves = half_squares(b)
         half_squares(a)  # refuses what cannot be squared
-        parts = [_exactly(metric.offset_, some, b, best(_similarities(some, b, halves), k)) for some in query_blocks(a)]
+        parts = [
+            _exactly(metric.offset_, block, b, best(_similarities(block, b, halves), k)) for block in query_blocks(a)
+        ]
     else:
         a, b = as_embeddings(queries, name="queries"), as_embeddings(gallery, name="gallery")
-        parts = [best(_scores(metric, some, b), k) for some in query_blocks(a)]
+        parts = [best(_scores(metric, block, b), k) for block in query_blocks(a)]
     return Ranking(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def as_k(k: int) -> int:
-    """Return how many are wanted, which is one at least."""
+    """Return `k` if it is a whole number of at least 1."""
     if not isinstance(k, int | np.integer) or k < 1:
         raise InputError(f"k must be a whole number of at least 1, got {k!r}")
     return int(k)
 
 
 def query_blocks(queries: Embeddings) -> Iterator[Embeddings]:
-    """Split queries that come in numbers."""
-    return (queries[begin : begin + _QUERIES] for begin in range(0, len(queries), _QUERIES))
+    """Split queries into blocks."""
+    return (queries[begin : begin + _BLOCK_QUERIES] for begin in range(0, len(queries), _BLOCK_QUERIES))
 
 
 def row_blocks(rows: int, queries: int) -> Iterator[slice]:
-    """Split a gallery: the fewer the queries, the more rows are compared with them at a time."""
-    step = min(max(_SCORES // queries, _FEWEST), _MOST)
+    """Split a gallery into blocks of rows, larger ones for fewer queries."""
+    step = min(max(_BLOCK_SCORES // queries, _FEWEST_ROWS), _MOST_ROWS)
     return (slice(begin, min(begin + step, rows)) for begin in range(0, rows, step))
 
 
 def similarities(queries: Embeddings, gallery: Embeddings, halves: Embeddings) -> Embeddings:
-    """Return x'y - |y|^2 / 2, given those halves: the score but for a constant of the query."""
+    """Return x'y - |y|^2 / 2, given these `halves`: the score up to a constant of the query."""
     block: Embeddings = queries @ gallery.T
     block -= halves
     return block
 
 
 def best(blocks: Iterable[tuple[Rows, Embeddings]], k: int) -> Ranking:
-    """Keep the best k of each query while (queries, some rows) blocks of scores go by.
+    """Keep the best k of each query over (queries, rows) blocks of scores, each with its row numbers.
 
-    Few columns beat the worst of the best so far, and only those are merged.
+    Only the few columns that beat the worst of the best so far are merged.
     """
     blocks = iter(blocks)
     numbers, scores = next(blocks)
@@ -91,19 +93,19 @@ def best(blocks: Iterable[tuple[Rows, Embeddings]], k: int) -> Ranking:
             rows, columns = np.divmod(np.flatnonzero(block > top.scores.min(axis=1)[:, None]), block.shape[1])
         if not len(rows):
             continue
-        hits = np.bincount(rows, minlength=len(block))
-        place = np.arange(len(rows)) - (hits.cumsum() - hits)[rows]
-        more = np.full((len(block), hits.max()), -np.inf, dtype=block.dtype)
-        where = np.zeros(more.shape, dtype=np.intp)
-        more[rows, place], where[rows, place] = block[rows, columns], numbers[columns]
-        top = _partition(np.hstack([top.indices, where]), np.hstack([top.scores, more]), k)
+        better = np.bincount(rows, minlength=len(block))
+        position = np.arange(len(rows)) - (better.cumsum() - better)[rows]
+        more = np.full((len(block), better.max()), -np.inf, dtype=block.dtype)
+        indices = np.zeros(more.shape, dtype=np.intp)
+        more[rows, position], indices[rows, position] = block[rows, columns], numbers[columns]
+        top = _partition(np.hstack([top.indices, indices]), np.hstack([top.scores, more]), k)
     return _sorted(*top)
 
 
 def _scores(metric: Metric, queries: Embeddings, gallery: Embeddings) -> Iterator[tuple[Rows, Embeddings]]:
-    for begin in range(0, len(gallery), _ROWS):
-        some = gallery[begin : begin + _ROWS]
-        yield np.arange(begin, begin + len(some)), metric.score(queries, some)
+    for begin in range(0, len(gallery), _BLOCK_ROWS):
+        block = gallery[begin : begin + _BLOCK_ROWS]
+        yield np.arange(begin, begin + len(block)), metric.score(queries, block)
 
 
 def _similarities(queries: Embeddings, gallery: Embeddings, halves: Embeddings) -> Iterator[tuple[Rows, Embeddings]]:
@@ -111,14 +113,14 @@ def _similarities(queries: Embeddings, gallery: Embeddings, halves: Embeddings) 
         yield np.arange(rows.start, rows.stop), similarities(queries, gallery[rows], halves[rows])
 
 
-def _exactly(offset: float, queries: Embeddings, gallery: Embeddings, found: Ranking) -> Ranking:
-    """Score what was found by explicit differences, a slice of the ranks at a time."""
-    scores = np.empty_like(found.scores)
-    ranks = max(1, _GAPS // (len(queries) * queries.shape[1] + 1))
+def _exactly(offset: float, queries: Embeddings, gallery: Embeddings, ranking: Ranking) -> Ranking:
+    """Score a ranking again by explicit differences, a slice of the ranks at a time."""
+    scores = np.empty_like(ranking.scores)
+    ranks = max(1, _BLOCK_NUMBERS // (len(queries) * queries.shape[1] + 1))
     for begin in range(0, scores.shape[1], ranks):
-        gaps = queries[:, None] - gallery[found.indices[:, begin : begin + ranks]]
+        gaps = queries[:, None] - gallery[ranking.indices[:, begin : begin + ranks]]
         scores[:, begin : begin + ranks] = offset - np.einsum("qkd,qkd->qk", gaps, gaps) / 2
-    return _sorted(found.indices, scores)
+    return _sorted(ranking.indices, scores)
 
 
 def _partition(indices: Rows, scores: Embeddings, k: int) -> Ranking:

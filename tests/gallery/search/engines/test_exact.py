@@ -32,7 +32,7 @@ def test_blocks_do_not_show(rows: int, share: float, monkeypatch: Any) -> None:
 
 
 def test_more_queries_than_are_compared_at_a_time(monkeypatch: Any) -> None:
-    monkeypatch.setattr(ranking, "_QUERIES", 7)
+    monkeypatch.setattr(ranking, "_BLOCK_QUERIES", 7)
     for query, found in zip(QUERIES, exact(Z).nearest(QUERIES, 5), strict=True):
         assert_all(found, brute_force(Z, query), 5, rtol=1e-5)
 
