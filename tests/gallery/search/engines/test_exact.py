@@ -23,7 +23,7 @@ def exact(z: Vectors) -> Exact:
 @pytest.mark.parametrize("rows", [16, 100, 4096])
 @pytest.mark.parametrize("share", [0.02, 0.6, 1])
 def test_blocks_do_not_show(rows: int, share: float, monkeypatch: Any) -> None:
-    for name in ("_FEWEST", "_MOST"):
+    for name in ("_FEWEST_ROWS", "_MOST_ROWS"):
         monkeypatch.setattr(ranking, name, rows)
     mask = share_of(len(Z), share)
     for queries in (QUERIES[:1], QUERIES):
