@@ -48,7 +48,7 @@ demo: $(VENV)/.demo  ## the whole story on the synthetic world, into demo/; SERV
 	$(if $(filter 1,$(SERVE)),$(BIN)/lookdown serve demo/gallery)
 
 docs: $(VENV)/.every-extra  ## the documentation site, into build/site; a broken link fails it
-	$(BIN)/python -m zensical build --strict
+	$(BIN)/python -m zensical build --strict --clean
 
 build: $(VENV)/.every-extra  ## the wheel, into dist; `make test-install` tries it in a clean environment
 	rm -rf dist

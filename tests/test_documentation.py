@@ -21,6 +21,8 @@ import typer
 from tests.service.page_server import chromium, watched
 from tests.test_architecture import LAYERS
 
+import lookdown
+from lookdown import errors
 from lookdown.cli import app
 from lookdown.lab.paper.paper_values import ABLATION, COMPARISON
 from lookdown.losses import LOSSES
@@ -32,7 +34,7 @@ SITE = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
 REMOTE = re.compile(r"(?:[a-z]+:)?//", flags=re.IGNORECASE)
 
 needs_generator = pytest.mark.skipif(
-    not all(importlib.util.find_spec(name) for name in ("zensical", "latex2mathml")),
+    not all(importlib.util.find_spec(name) for name in ("zensical", "latex2mathml", "mkdocstrings_handlers")),
     reason="the site's generator is not installed; run: pip install --constraint constraints.txt '.[docs]'",
 )
 
@@ -138,8 +140,8 @@ def build(project: Path) -> subprocess.CompletedProcess[str]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built with warnings as errors; the generator writes beside its configuration only, hence the copy."""
     project = tmp_path_factory.mktemp("documentation")
-    for folder in ("docs", "docs_build"):
-        shutil.copytree(ROOT / folder, project / folder)
+    for folder in ("docs", "docs_build", "src"):
+        shutil.copytree(ROOT / folder, project / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("zensical.toml", "CONTRIBUTING.md"):
         shutil.copy(ROOT / file, project)
     built = build(project)
@@ -176,6 +178,40 @@ def test_formulas_are_drawn_by_the_browser_itself(site: Path) -> None:
         formulas = re.findall(r"\$[^$\n]+\$", without_code((DOCS / f"{name}.md").read_text()).replace("$$", "$"))
         assert page.count("<math ") == len(formulas) > 10
         assert "$" not in re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL)
+
+
+def documented_names() -> list[str]:
+    """Names that the pages of the API reference describe, in order."""
+    text = "\n".join(page.read_text() for page in sorted((DOCS / "api").glob("*.md")))
+    names = re.findall(r"^::: lookdown\.(\w+)$", text, flags=re.MULTILINE)
+    return [name for name in names if name != "errors"]  # a module, which is shown whole
+
+
+def test_the_api_reference_has_every_public_name_once() -> None:
+    assert sorted(documented_names()) == sorted(name for name in lookdown.__all__ if name != "__version__")
+
+
+@needs_generator
+def test_the_api_reference_describes_arguments_and_shows_the_source(site: Path) -> None:
+    pages = {page.stem: page.read_text() for page in (site / "api").glob("*.html")}
+    for name in documented_names():
+        assert any(f'id="lookdown.{name}"' in page for page in pages.values()), name
+    for name in errors.__all__:
+        assert f'id="lookdown.{name}"' in pages["errors"] or f'id="lookdown.errors.{name}"' in pages["errors"], name
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", pages["search"]))
+    assert 'id="lookdown.Gallery.search"' in pages["search"]
+    assert re.search(r"Parameters: query \(.{0,200}?\) \S ", text)
+    assert "src/lookdown/gallery/gallery.py" in text
+
+
+@needs_generator
+def test_an_unknown_name_in_the_reference_fails_the_build(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("# Page\n\n::: lookdown.Galery\n")
+    (tmp_path / "zensical.toml").write_text(
+        f'[project]\nsite_name = "x"\n[project.plugins.mkdocstrings.handlers.python]\npaths = ["{ROOT / "src"}"]\n'
+    )
+    assert build(tmp_path).returncode != 0
 
 
 @needs_generator
