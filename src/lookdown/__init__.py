@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lookdown.adaptation import Adaptation, adapt
     from lookdown.chips.manifest import Manifest
-    from lookdown.chips.preparing import prepare
+    from lookdown.chips.prepare import prepare
     from lookdown.errors import LookdownError
     from lookdown.evaluation import Evaluation, evaluate
     from lookdown.gallery import Gallery, Hit, Results, Where
@@ -69,7 +69,7 @@ _HOMES = {
     "evaluate": "lookdown.evaluation",
     "load_metric": "lookdown.metrics",
     "make_loss": "lookdown.losses",
-    "prepare": "lookdown.chips.preparing",
+    "prepare": "lookdown.chips.prepare",
     "train": "lookdown.training.training",
 }
 

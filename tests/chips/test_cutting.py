@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lookdown.chips.cutting import Cutting, background_windows, cut
-from lookdown.chips.sources.voc import box
+from lookdown.chips.cutting import CutOptions, background_windows, cut
+from lookdown.chips.source_content import box_polygon
 
 
 class Picture:
@@ -28,14 +28,14 @@ class Picture:
 
 
 def test_a_chip_is_the_box_with_its_margin() -> None:
-    chip = cut(Picture(), box(50, 30, 90, 50), Cutting(margin=0.1))
+    chip = cut(Picture(), box_polygon(50, 30, 90, 50), CutOptions(margin=0.1))
     assert chip.shape == (20 + 8, 40 + 8, 3)  # 10 % of the longer side, 40, on each side
     assert (chip[0, 0, 0], chip[0, 0, 1], chip[-1, -1, 0], chip[-1, -1, 1]) == (46, 26, 93, 53)
 
 
 def test_part_pixels_belong_to_the_chip_and_edges_clip_it() -> None:
-    assert cut(Picture(), box(10.4, 10.4, 19.6, 14.2), Cutting(margin=0)).shape == (5, 10, 3)
-    chip = cut(Picture(), box(-20, 100, 30, 150), Cutting(margin=0.2))
+    assert cut(Picture(), box_polygon(10.4, 10.4, 19.6, 14.2), CutOptions(margin=0)).shape == (5, 10, 3)
+    chip = cut(Picture(), box_polygon(-20, 100, 30, 150), CutOptions(margin=0.2))
     assert (chip[0, 0, 0], chip[0, 0, 1]) == (0, 90)
     assert chip.shape == (30, 40, 3)
 
@@ -55,7 +55,7 @@ def test_an_oriented_box_is_turned_upright_without_a_mirror(turn: float) -> None
     corners = tuple(
         tuple(np.array([80, 80]) + s * 20 * along + t * 5 * across) for s, t in ((-1, -1), (1, -1), (1, 1), (-1, 1))
     )
-    chip = cut(scene, corners, Cutting(margin=0, upright=True)).astype(float)
+    chip = cut(scene, corners, CutOptions(margin=0, upright=True)).astype(float)
     assert chip.shape == (10, 40, 3)
     if chip[:, :20, 0].mean() > chip[:, 20:, 0].mean():  # bow to the left: the same picture, upside down
         chip = chip[::-1, ::-1]
@@ -68,25 +68,25 @@ def test_an_oriented_box_is_turned_upright_without_a_mirror(turn: float) -> None
 @pytest.mark.parametrize(
     ("polygon", "reason"),
     [
-        (box(300, 10, 340, 40), "outside the image of 200 x 120"),
-        (box(10, 10, 10, 40), "no area"),
+        (box_polygon(300, 10, 340, 40), "outside the image of 200 x 120"),
+        (box_polygon(10, 10, 10, 40), "no area"),
         (((1, 1), (2, 2), (3, 3)), "no area"),
         (((10, 10), (50, 50), (50, 10), (10, 60)), "crosses itself"),
         (((float("nan"), 1), (2, 2), (3, 1)), "not a number"),
-        (box(10, 10, 13, 13), "fewer than 4 pixels"),
-        (box(197, 10, 210, 13), "fewer than 4 pixels"),
-        (box(-1e9, -1e9, 1e9, 1e9), "less than 10% of the polygon"),
+        (box_polygon(10, 10, 13, 13), "fewer than 4 pixels"),
+        (box_polygon(197, 10, 210, 13), "fewer than 4 pixels"),
+        (box_polygon(-1e9, -1e9, 1e9, 1e9), "less than 10% of the polygon"),
     ],
 )
 @pytest.mark.parametrize("upright", [False, True])
 def test_a_polygon_without_a_chip_says_why(polygon: Any, reason: str, upright: bool) -> None:
     with pytest.raises(ValueError, match=reason):
-        cut(Picture(), polygon, Cutting(upright=upright))
+        cut(Picture(), polygon, CutOptions(upright=upright))
 
 
 def test_background_is_clear_of_every_box_and_of_other_background() -> None:
     rng = np.random.default_rng(0)
-    polygons = [box(x, y, x + 30, y + 20) for x in (10, 90, 150) for y in (5, 60)]
+    polygons = [box_polygon(x, y, x + 30, y + 20) for x in (10, 90, 150) for y in (5, 60)]
     windows = background_windows(200, 120, polygons, 6, rng)
     assert 0 < len(windows) <= 6
     taken = np.zeros((120, 200), dtype=int)
@@ -99,5 +99,5 @@ def test_background_is_clear_of_every_box_and_of_other_background() -> None:
 
 
 def test_a_scene_without_room_gives_no_background() -> None:
-    assert background_windows(40, 40, [box(0, 0, 40, 40)], 5, np.random.default_rng(0)) == []
+    assert background_windows(40, 40, [box_polygon(0, 0, 40, 40)], 5, np.random.default_rng(0)) == []
     assert background_windows(20, 30, [], 1, np.random.default_rng(0)) != []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def test_other_work_is_refused_and_replaced_only_when_asked_and_only_at_the_end(
     first = OutputFolder.open(tmp_path / "out", "abc")
     (first.folder / "old.jpg").write_text("x")
     first.finish({})
-    with pytest.raises(OutputError, match="--overwrite"):
+    with pytest.raises(OutputError, match="`overwrite=True`"):
         OutputFolder.open(tmp_path / "out", "xyz")
     second = OutputFolder.open(tmp_path / "out", "xyz", overwrite=True)
     (second.folder / "new.jpg").write_text("y")
@@ -61,10 +62,19 @@ def test_the_folder_one_stands_in_will_do(tmp_path: Path, monkeypatch: pytest.Mo
     assert OutputFolder.open(Path(), "abc").complete
 
 
-def test_a_stranger_beside_the_folder_is_not_taken_in(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [".out.new", ".out.old"])
+def test_a_strangers_folder_beside_ours_is_neither_used_nor_removed(name: str, tmp_path: Path) -> None:
     OutputFolder.open(tmp_path / "out", "abc").finish({})
-    (tmp_path / ".out.new").mkdir()
-    (tmp_path / ".out.new" / "mine.txt").write_text("mine")
-    with pytest.raises(OutputError, match=r"\.out\.new is in the way"):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "mine.txt").write_text("mine")
+    with pytest.raises(OutputError, match=rf"{re.escape(name)} is in the way"):
         OutputFolder.open(tmp_path / "out", "xyz", overwrite=True)
-    assert (tmp_path / ".out.new" / "mine.txt").read_text() == "mine"
+    assert OutputFolder.open(tmp_path / "out", "abc").complete
+    assert (tmp_path / name / "mine.txt").read_text() == "mine"
+
+
+def test_a_replacement_that_was_killed_between_its_renames_is_undone(tmp_path: Path) -> None:
+    OutputFolder.open(tmp_path / "out", "abc").finish({})
+    (tmp_path / "out").rename(tmp_path / ".out.old")
+    assert OutputFolder.open(tmp_path / "out", "abc").complete
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

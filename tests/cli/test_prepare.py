@@ -12,6 +12,7 @@ from tests.cli.reference import documented_keys
 from typer.testing import CliRunner
 
 from lookdown.chips.manifest import Manifest
+from lookdown.chips.sources import SOURCES
 from lookdown.cli import app
 from lookdown.errors import LookdownError
 
@@ -67,12 +68,14 @@ def test_folders_may_be_given_as_they_are_typed(tmp_path: Path, monkeypatch: pyt
 def test_errors_are_sentences(tmp_path: Path) -> None:
     layouts.folders(tmp_path / "data", 12)
     out = str(tmp_path / "out")
-    assert "there is no source 'marr20'" in run("marr20", str(tmp_path / "data"), "-o", out)
+    data = str(tmp_path / "data")
+    assert "No such command 'marr20'. Did you mean 'mar20'?" in run("marr20", data, "-o", out)
     for wrong in (["--split", "paper"], ["--paper", "CBRSOR-MAR"]):
-        assert "needs its name, and only that" in run("folder", str(tmp_path / "data"), "-o", out, *wrong)
-    assert "train classes are for --protocol uda" in run(
-        "folder", str(tmp_path / "data"), "-o", out, "--train-classes", "A1"
-    )
+        assert "--split paper and --paper go together" in run("folder", data, "-o", out, *wrong)
+    typed = ("folder", data, "-o", out, "--split", "paper", "--paper")
+    assert "CBRSOR-FGSRSI has 16 classes of at least 10 chips" in run(*typed, "CBRSOR-FGSRSI")
+    assert "did you mean CBRSOR-MAR?" in run(*typed, "CBRSOR-MAN")
+    assert "--train-classes is for --protocol uda" in run("folder", data, "-o", out, "--train-classes", "A1")
     assert not (tmp_path / "out").exists()
 
 
@@ -86,19 +89,18 @@ def test_a_dry_run_shows_the_classes_and_writes_nothing(tmp_path: Path) -> None:
     assert "cutting: 24 of 24" in shown.stderr
 
 
+def test_a_library_error_names_the_options_of_its_source(tmp_path: Path) -> None:
+    layouts.folders(tmp_path / "data", 12)
+    typed = ("folder", str(tmp_path / "data"), "-o", str(tmp_path / "out"))
+    run(*typed)
+    assert "name another folder, or pass --overwrite" in run(*typed, "--seed", "1")
+
+
 def test_several_sizes_of_windows(tmp_path: Path) -> None:
     layouts.save_image(tmp_path / "data" / "scene.png", 0, (200, 150))
     run("windows", str(tmp_path / "data"), "-o", str(tmp_path / "out"), "--size", "64", "--size", "100")
     sides = {row.split(":")[1] for row in Manifest.read(tmp_path / "out").table["id"].to_pylist()}
     assert {"0,0,64,64", "0,0,100,100"} <= sides
-
-
-def test_options_for_another_source_are_refused(tmp_path: Path) -> None:
-    layouts.folders(tmp_path / "data", 12)
-    out = str(tmp_path / "out")
-    assert "stride means nothing to the source folder" in run(
-        "folder", str(tmp_path / "data"), "-o", out, "--stride", "8"
-    )
 
 
 def test_the_synthetic_world_needs_no_data(tmp_path: Path) -> None:
@@ -136,19 +138,25 @@ def test_the_synthetic_world_needs_no_data(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["synthetic", "somewhere"], "ROOT means nothing to the source synthetic"),
-        (["synthetic", "--stride", "4"], "stride means nothing"),
-        (["synthetic", "--split", "none"], "split by whole places"),
-        (["synthetic", "--paper", "CBRSOR-MAR"], "split by whole places"),
-        (["synthetic", "--margin", "0.5"], "drawn in one size, not cut"),
-        (["synthetic", "--size", "32", "--size", "64"], "drawn in one size, not cut"),
-        (["voc"], "the source voc needs the folder of its data: lookdown prepare voc ROOT -o DIR"),
-        (["voc", "somewhere", "--chips", "4", "--shift", "1"], "--chips, --shift goes with the source synthetic only"),
+        (["folder", "somewhere", "--stride", "8"], "No such option: --stride"),
+        (["synthetic", "somewhere"], "unexpected extra argument"),
+        (["synthetic", "--stride", "4"], "No such option: --stride"),
+        (["synthetic", "--split", "none"], "No such option: --split"),
+        (["synthetic", "--paper", "CBRSOR-MAR"], "No such option: --paper"),
+        (["synthetic", "--margin", "0.5"], "No such option: --margin"),
+        (["voc"], "Missing argument 'ROOT'"),
+        (["voc", "somewhere", "--chips", "4"], "No such option: --chips"),
     ],
 )
-def test_options_of_one_source_are_refused_by_others(arguments: list[str], message: str, tmp_path: Path) -> None:
+def test_a_source_takes_its_own_options_only(arguments: list[str], message: str, tmp_path: Path) -> None:
     assert message in run(*arguments, "-o", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
+
+
+def test_the_help_lists_every_source_on_a_line() -> None:
+    shown = run("--help")
+    for name in (*SOURCES, "synthetic"):
+        assert sum(line.startswith(f"│ {name} ") for line in shown.splitlines()) == 1
 
 
 def test_programs_are_told_the_same(tmp_path: Path) -> None:

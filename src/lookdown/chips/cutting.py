@@ -12,9 +12,9 @@ import shapely
 from numpy.typing import NDArray
 from PIL import Image
 
-from lookdown.chips.annotations import Polygon
+from lookdown.chips.source_content import Polygon
 
-__all__ = ["Cutting", "Window", "background_windows", "cut", "outline"]
+__all__ = ["CutOptions", "Window", "background_windows", "cut", "outline"]
 
 Chip = NDArray[np.uint8]  # (height, width, bands)
 _SEEN = 0.1  # share of an object that must lie inside the image
@@ -33,7 +33,7 @@ class Pixels(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cutting:
+class CutOptions:
     """How chips are cut."""
 
     margin: float = 0.1  # added on each side, as a share of the longer side of the box
@@ -42,7 +42,7 @@ class Cutting:
     background: float = 0.05  # background chips to cut, as a share of the objects
 
 
-def cut(scene: Pixels, polygon: Polygon, how: Cutting) -> Chip:
+def cut(scene: Pixels, polygon: Polygon, how: CutOptions) -> Chip:
     """Return the chip of a polygon; ValueError says why there is none."""
     shape = outline(polygon, scene.width, scene.height, how.smallest)
     if how.upright:
@@ -97,7 +97,7 @@ def background_windows(
     return found
 
 
-def _cut_upright(scene: Pixels, shape: shapely.Polygon, how: Cutting) -> Chip:
+def _cut_upright(scene: Pixels, shape: shapely.Polygon, how: CutOptions) -> Chip:
     corners = np.array(shapely.oriented_envelope(shape).exterior.coords)[:4]
     if np.linalg.norm(corners[1] - corners[0]) < np.linalg.norm(corners[2] - corners[1]):
         corners = np.roll(corners, -1, axis=0)  # the first side is the longer one

@@ -56,13 +56,7 @@ def lookdown(
 
 app.command(rich_help_panel=START, epilog=examples("lookdown demo", "lookdown demo -o elsewhere --json"))(demo)
 app.command(rich_help_panel=START, epilog=examples("lookdown doctor", "lookdown doctor --json"))(doctor)
-app.command(
-    rich_help_panel=METRIC,
-    epilog=examples(
-        "lookdown prepare synthetic -o data/synthetic",
-        "lookdown prepare geojson scenes --boxes boxes.geojson --label kind -o chips",
-    ),
-)(prepare)
+app.add_typer(prepare, name="prepare", rich_help_panel=METRIC)
 app.command(
     rich_help_panel=METRIC,
     epilog=examples(

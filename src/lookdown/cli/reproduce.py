@@ -29,8 +29,8 @@ def reproduce(
     data: Annotated[
         str | None,
         typer.Option(
-            help="mar20, fair1m, synthetic, or a folder from `lookdown prepare ... --split none`; else what stands for "
-            "the paper's data",
+            help="mar20, fair1m, synthetic, or a folder from `lookdown prepare` with --split none; else what stands "
+            "for the paper's data",
             show_default=False,
         ),
     ] = None,

@@ -14,8 +14,8 @@ from rasterio.transform import Affine
 from rasterio.warp import transform as warp
 from tests.chips import layouts
 
-from lookdown.chips.annotations import Annotated
 from lookdown.chips.imagery import open_scene
+from lookdown.chips.source_content import SourceContent
 from lookdown.chips.sources import geojson
 from lookdown.errors import SourceError
 
@@ -57,7 +57,7 @@ def write(path: Path, features: list[Any], crs: str | None = None) -> Path:
     return path
 
 
-def reasons(found: Annotated) -> dict[str, str]:
+def reasons(found: SourceContent) -> dict[str, str]:
     return {entry.item: entry.reason for entry in found.skipped}
 
 
@@ -87,7 +87,7 @@ def test_corners_come_back_in_pixels_whatever_the_two_systems(
     write(tmp_path / "a.geojson", [feature(polygon(on_map(SQUARE, transform, crs, code)), "tug", id=7)], name)
     for root in (tmp_path, path):
         found = geojson.read(root)
-        (marked,) = found.marked
+        (marked,) = found.crops
         assert (marked.id, marked.scene, marked.label) == ("a.tif:a.geojson:7", "a.tif", "tug")
         np.testing.assert_allclose(np.array(marked.polygon), np.array(SQUARE), atol=1e-3)
         assert not found.skipped
@@ -100,7 +100,7 @@ def test_the_footprint_of_a_read_polygon_is_the_polygon(tmp_path: Path) -> None:
     ring = on_map(SQUARE)
     found = geojson.read(tmp_path, boxes=write(tmp_path / "b.geojson", [feature(polygon(ring))]))
     with open_scene(path) as reader:
-        footprint = reader.footprint(found.marked[0].polygon or ())
+        footprint = reader.footprint(found.crops[0].polygon or ())
     np.testing.assert_allclose(shapely.from_wkt(footprint).exterior.coords, ring, atol=1e-8)
 
 
@@ -114,10 +114,10 @@ def test_a_feature_belongs_to_every_scene_with_its_centroid(tmp_path: Path) -> N
     )
     found = geojson.read(tmp_path)
     assert list(found.scenes) == ["deep/east.tiff", "west.tif"]
-    assert [item.id for item in found.marked] == [
+    assert [item.id for item in found.crops] == [
         "deep/east.tiff:a.json:b", "deep/east.tiff:a.json:c", "west.tif:a.json:a", "west.tif:a.json:b",
     ]  # fmt: skip
-    np.testing.assert_allclose(np.array(found.marked[0].polygon), np.array(both) - (50, 0), atol=1e-3)
+    np.testing.assert_allclose(np.array(found.crops[0].polygon), np.array(both) - (50, 0), atol=1e-3)
     assert geojson.read(tmp_path) == found
 
 
@@ -129,10 +129,10 @@ def test_each_part_of_a_multipolygon_counts_and_ids_never_collide(tmp_path: Path
     write(tmp_path / "a.geojson", [feature(two, id=i) for i in ids])
     write(tmp_path / "b.geojson", [feature(two, id=i) for i in ids])
     found = geojson.read(tmp_path)
-    names = [item.id for item in found.marked]
+    names = [item.id for item in found.crops]
     assert len(set(names)) == len(names) == 2 * 2 * len(ids)
     assert "a.tif:a.geojson:x#1" in names
-    assert [len(item.polygon or ()) for item in found.marked[:2]] == [4, 3]
+    assert [len(item.polygon or ()) for item in found.crops[:2]] == [4, 3]
 
 
 def test_what_cannot_be_used_is_listed_and_the_rest_is_kept(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_what_cannot_be_used_is_listed_and_the_rest_is_kept(tmp_path: Path) -> N
         assert reason in listed[f"b.geojson:{name}"], name
     assert listed[f"b.geojson:#{len(cases) + 1}"] == "no geometry"
     assert len(listed) == len(cases) + 1
-    assert [item.id for item in found.marked] == ["a.tif:b.geojson:good", "a.tif:b.geojson:open"]
+    assert [item.id for item in found.crops] == ["a.tif:b.geojson:good", "a.tif:b.geojson:open"]
     collinear = write(tmp_path / "c.geojson", [feature(polygon(line))], URN.format(32631))
     assert reasons(geojson.read(tmp_path, boxes=collinear)) == {"c.geojson:#0": "no area"}
 
@@ -177,12 +177,12 @@ def test_labels_are_text_or_unknown_and_a_misspelt_name_is_answered(tmp_path: Pa
     features = [feature(polygon(on_map(SQUARE)), label) for label in ("tug", 3, None, "")]
     features += [{"type": "Feature", "geometry": polygon(on_map(SQUARE)), "properties": None}]
     path = write(tmp_path / "a.geojson", features)
-    assert [item.label for item in geojson.read(tmp_path).marked] == ["tug", "3", None, None, None]
+    assert [item.label for item in geojson.read(tmp_path).crops] == ["tug", "3", None, None, None]
     with pytest.raises(SourceError, match=r"no feature has the property 'lable'; choose .* label"):
         geojson.read(tmp_path, label="lable")
     path.write_text(path.read_text().replace('"label"', '"kind"'))
-    assert [item.label for item in geojson.read(tmp_path, label="kind").marked][:1] == ["tug"]
-    assert {item.label for item in geojson.read(tmp_path).marked} == {None}
+    assert [item.label for item in geojson.read(tmp_path, label="kind").crops][:1] == ["tug"]
+    assert {item.label for item in geojson.read(tmp_path).crops} == {None}
 
 
 def test_scenes_that_cannot_be_used_are_listed(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_boxes_of_real_ships_come_back_to_a_pixel(tmp_path: Path) -> None:
                 features.append(feature(polygon(on_map(corners, file.transform, file.crs)), id=note["id"]))
                 expected[f"{image['file_name']}:ships.geojson:{note['id']}"] = corners
     found = geojson.read(folder, boxes=write(tmp_path / "ships.geojson", features))
-    assert {item.id for item in found.marked} == set(expected)
+    assert {item.id for item in found.crops} == set(expected)
     assert len(expected) == 118
-    for item in found.marked:
+    for item in found.crops:
         np.testing.assert_allclose(np.array(item.polygon), expected[item.id], atol=1e-3)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.chips import layouts
 
-from lookdown.chips.annotations import Annotated
+from lookdown.chips.source_content import SourceContent
 from lookdown.chips.sources import SOURCES, read_source
 from lookdown.errors import SourceError
 
@@ -22,9 +22,9 @@ def expected_boxes() -> Counter[tuple[str, tuple[float, ...]]]:
     return Counter((label, tuple(map(float, box))) for scene in range(SCENES) for label, box in layouts.boxes_of(scene))
 
 
-def found_boxes(found: Annotated) -> Counter[tuple[str | None, tuple[float, ...]]]:
+def found_boxes(found: SourceContent) -> Counter[tuple[str | None, tuple[float, ...]]]:
     boxes = []
-    for item in found.marked:
+    for item in found.crops:
         assert item.polygon is not None
         xs, ys = zip(*item.polygon, strict=True)
         boxes.append((item.label, (min(xs), min(ys), max(xs), max(ys))))
@@ -56,7 +56,7 @@ def test_mar20_has_groups_and_oriented_boxes_of_the_same_extent(tmp_path: Path) 
     upright, oriented = read_source("mar20", tmp_path), read_source("mar20", tmp_path, oriented=True)
     assert [scene.group for scene in upright.scenes.values()] == ["0", "0", "1", "1", "2", "2"]
     assert found_boxes(oriented) == found_boxes(upright)
-    assert oriented.marked[0].polygon == ((4, 8), (20, 4), (24, 16), (8, 20))
+    assert oriented.crops[0].polygon == ((4, 8), (20, 4), (24, 16), (8, 20))
 
 
 def test_dota_takes_over_resolution_and_sensor(tmp_path: Path) -> None:
@@ -68,8 +68,8 @@ def test_dota_takes_over_resolution_and_sensor(tmp_path: Path) -> None:
 def test_fair1m_chips_come_with_their_groups_and_background(tmp_path: Path) -> None:
     layouts.fair1m_chips(tmp_path, 5)
     found = read_source("fair1m", tmp_path)
-    assert Counter(item.label for item in found.marked) == {"A1": 5, "A2": 5, "A3": 5, None: 3}
-    assert sum(item.background for item in found.marked) == 3
+    assert Counter(item.label for item in found.crops) == {"A1": 5, "A2": 5, "A3": 5, None: 3}
+    assert sum(item.background for item in found.crops) == 3
     assert found.scenes["chips/A1/A1_4.jpg"].group == "4"
     layouts.save_image(tmp_path / "background" / "bg_00004_1.jpg", 1)
     found = read_source("fair1m", tmp_path)
@@ -82,9 +82,9 @@ def test_folders_are_classes_and_names_may_be_awkward(name: str, tmp_path: Path)
     layouts.folders(tmp_path, 2, ("Type 45 'Daring'", "Öresund", 'a"b', "background"))
     layouts.save_image(tmp_path / "loose.png", 1)
     found = read_source(name, tmp_path)
-    labels = Counter(item.label for item in found.marked)
+    labels = Counter(item.label for item in found.crops)
     assert labels == {"Type 45 'Daring'": 2, "Öresund": 2, 'a"b': 2, None: 3}
-    assert sum(item.background for item in found.marked) == 2
+    assert sum(item.background for item in found.crops) == 2
 
 
 def test_a_table_of_two_columns_gives_classes(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_table_of_two_columns_gives_classes(tmp_path: Path) -> None:
         "image,class\nA1/000.jpg,frigate/1\nA2/001.jpg,tanker\nA9/1.jpg,gone\n../x,y\n"
     )
     found = read_source("fgsrsi23", tmp_path)
-    assert [(item.id, item.label) for item in found.marked] == [("A1/000.jpg", "frigate/1"), ("A2/001.jpg", "tanker")]
+    assert [(item.id, item.label) for item in found.crops] == [("A1/000.jpg", "frigate/1"), ("A2/001.jpg", "tanker")]
     assert [item.item for item in found.skipped] == ["labels.csv, line 4", "labels.csv, line 5"]
 
 
@@ -107,7 +107,7 @@ def test_a_bad_annotation_file_is_skipped_by_name_and_the_rest_is_read(text: str
     found = read_source("voc", tmp_path)
     assert [item.item for item in found.skipped] == ["1.xml"]
     assert "not readable XML" in found.skipped[0].reason
-    assert len(found.marked) == 8
+    assert len(found.crops) == 8
 
 
 def test_a_bad_object_is_skipped_by_number(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_bad_object_is_skipped_by_number(tmp_path: Path) -> None:
     bad = f"<object><name>A</name>{box}</object><object><name> </name></object><object><name>B</name></object>"
     file.write_text(file.read_text().replace("</annotation>", bad + "</annotation>"))
     found = read_source("voc", tmp_path)
-    assert len(found.marked) == 4
+    assert len(found.crops) == 4
     assert [item.item for item in found.skipped] == [f"0.xml, object {number}" for number in (4, 5, 6)]
     assert "xmin is 'x', not a number" in found.skipped[0].reason
 
@@ -129,7 +129,7 @@ def test_a_bad_line_of_dota_is_skipped_by_number(line: str, tmp_path: Path) -> N
         file.write("\n" + line)
     found = read_source("dota", tmp_path)
     assert [item.item for item in found.skipped] == ["P0.txt, line 7"]
-    assert len(found.marked) == 4
+    assert len(found.crops) == 4
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_bad_object_of_fair1m_is_skipped_by_number(old: str, new: str, reason:
     found = read_source("fair1m", tmp_path)
     assert len(found.skipped) == 1
     assert reason in found.skipped[0].reason
-    assert len(found.marked) == (8 if "XML" in reason else 11)
+    assert len(found.crops) == (8 if "XML" in reason else 11)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_labels_of_dota_that_are_no_text_are_skipped_by_name(tmp_path: Path) -> 
     (tmp_path / "labelTxt" / "P1.txt").write_bytes(b"\xff\xfe")
     found = read_source("dota", tmp_path)
     assert [item.item for item in found.skipped] == ["P1.txt"]
-    assert len(found.marked) == 4
+    assert len(found.crops) == 4
 
 
 def test_coco_annotations_without_a_place_are_skipped_and_images_outside_are_refused(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_coco_annotations_without_a_place_are_skipped_and_images_outside_are_ref
     file.write_text(json.dumps(content))
     found = read_source("coco", tmp_path)
     assert [item.item.split(", ")[1] for item in found.skipped] == ["image 77", "annotation 900", "annotation 901"]
-    assert len(found.marked) == 8
+    assert len(found.crops) == 8
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -223,14 +223,14 @@ def test_names_that_are_no_text_and_ids_that_stand_twice_are_skipped(tmp_path: P
     assert [(item.item, item.reason) for item in found.skipped] == [
         ("A1/\\udcff.jpg", "its file name is not UTF-8; rename the file")
     ]
-    assert len(found.marked) == 5
+    assert len(found.crops) == 5
     layouts.coco(tmp_path / "coco", 1)
     file = tmp_path / "coco" / "annotations.json"
     content = json.loads(file.read_text())
     content["annotations"].append(content["annotations"][0])
     file.write_text(json.dumps(content))
     found = read_source("coco", tmp_path / "coco")
-    assert (len(found.marked), [item.reason for item in found.skipped]) == (4, ["an object before it has the same id"])
+    assert (len(found.crops), [item.reason for item in found.skipped]) == (4, ["an object before it has the same id"])
 
 
 def test_images_of_one_stem_are_kept_apart(tmp_path: Path) -> None:
@@ -242,17 +242,19 @@ def test_images_of_one_stem_are_kept_apart(tmp_path: Path) -> None:
     file.write_text(json.dumps(content))
     found = read_source("coco", tmp_path)
     assert sorted(found.scenes) == ["rgb/0.bmp", "rgb/0.png"]
-    assert len(found.marked) == 8
+    assert len(found.crops) == 8
 
 
 def test_unknown_sources_and_options_are_named(tmp_path: Path) -> None:
-    with pytest.raises(
-        SourceError, match=r"no source 'marr20'; known are coco, dota.* and synthetic; did you mean mar20\?"
-    ):
+    with pytest.raises(SourceError, match=r"no source 'marr20'; did you mean mar20\?"):
         read_source("marr20", tmp_path)
+    with pytest.raises(SourceError, match=r"no source 'x'; known are coco, dota,"):
+        read_source("x", tmp_path)
     layouts.folders(tmp_path, 1)
-    with pytest.raises(SourceError, match="oriented means nothing to the source folder"):
+    with pytest.raises(SourceError, match="the source folder has no option 'oriented'; leave it out"):
         read_source("folder", tmp_path, oriented=True)
+    with pytest.raises(SourceError, match=r"the source windows has no option 'sizes'; did you mean size\?"):
+        read_source("windows", tmp_path, sizes=4)
 
 
 @pytest.mark.parametrize("content", ["[1, 2", "[]", "{}"])
@@ -266,6 +268,6 @@ def test_real_mar20_loses_no_object() -> None:
     root = layouts.data_folder("mar20")
     for oriented in (False, True):
         found = read_source("mar20", root, oriented=oriented)
-        assert (len(found.scenes), len(found.marked), len(found.skipped)) == (1050, 6191, 0)
-        assert len({item.label for item in found.marked}) == 20
+        assert (len(found.scenes), len(found.crops), len(found.skipped)) == (1050, 6191, 0)
+        assert len({item.label for item in found.crops}) == 20
         assert all(scene.group and scene.path.is_file() for scene in found.scenes.values())

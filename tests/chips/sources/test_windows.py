@@ -29,8 +29,8 @@ def write_tiff(path: Path, values: NDArray[Any], **profile: Any) -> Path:
 
 
 def boxes(found: Any) -> list[tuple[float, ...]]:
-    assert all(item.label is None and not item.background for item in found.marked)
-    return [(*item.polygon[0], *item.polygon[2]) for item in found.marked]
+    assert all(item.label is None and not item.background for item in found.crops)
+    return [(*item.polygon[0], *item.polygon[2]) for item in found.crops]
 
 
 @pytest.mark.parametrize(("size", "stride"), [(8, None), (8, 8), (8, 3), (10, 7), (5, None), (1, 1)])
@@ -71,11 +71,11 @@ def test_every_pixel_is_covered_and_ids_are_unique_and_stable(tmp_path: Path) ->
     found = windows.read(tmp_path, size=32)
     assert list(found.scenes) == ["b.png", "deep/a.png"]
     assert not found.skipped
-    ids = [item.id for item in found.marked]
+    ids = [item.id for item in found.crops]
     assert len(set(ids)) == len(ids)
     assert windows.read(tmp_path, size=32) == found
     seen = np.zeros((70, 101), np.bool_)
-    for item in found.marked:
+    for item in found.crops:
         if item.scene == "b.png":
             (x0, y0), (x1, y1) = (tuple(map(int, corner)) for corner in (item.polygon[0], item.polygon[2]))  # type: ignore[index]
             assert (x1 - x0, y1 - y0) == (32, 32)
@@ -114,7 +114,7 @@ def test_a_damaged_image_is_listed_and_the_rest_is_read(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not looked at")
     found = windows.read(tmp_path)
     assert list(found.scenes) == ["good.png"]
-    assert {item.scene for item in found.marked} == {"good.png"}  # nothing of the half that could be read
+    assert {item.scene for item in found.crops} == {"good.png"}  # nothing of the half that could be read
     assert [entry.item for entry in found.skipped] == ["bad.jpg", "cut.tif"]
     assert "is not an image" in found.skipped[0].reason
 

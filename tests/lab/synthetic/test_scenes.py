@@ -12,10 +12,10 @@ import pytest
 import rasterio
 import shapely
 
-from lookdown.chips.cutting import Cutting
-from lookdown.chips.preparing import prepare
+from lookdown.chips.cutting import CutOptions
+from lookdown.chips.prepare import cut_chips
+from lookdown.chips.roles import SplitOptions
 from lookdown.chips.sources import read_source
-from lookdown.chips.splitting import Splitting
 from lookdown.errors import InputError
 from lookdown.lab.synthetic import layouts, scenes
 from lookdown.lab.synthetic.parts import Part, placed
@@ -47,12 +47,12 @@ def test_boxes_are_where_the_objects_were_painted(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(layouts, "placed", green)
     written = write_scene(tmp_path, "field", NEAR, ground="desert", size=1024, gsd=0.5, seed=1)
     found = read_source("geojson", tmp_path)
-    assert len(found.marked) == len(written.standing) > 5
+    assert len(found.crops) == len(written.standing) > 5
     with rasterio.open(written.image) as image:
         red, value, blue = image.read().astype(np.int64)
     painted = value > 1.7 * np.maximum(red, blue) + 20
     inside = np.zeros_like(painted)
-    for marked in found.marked:
+    for marked in found.crops:
         assert marked.polygon is not None
         shape = shapely.Polygon(marked.polygon)
         left, low, right, high = (round(edge) for edge in shape.bounds)
@@ -74,8 +74,8 @@ def test_tiles_meet_without_a_seam(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_scene_goes_through_prepare(tmp_path: Path) -> None:
     write_scene(tmp_path / "scenes", "port", NEAR, size=1024, gsd=1.0, seed=5)
     found = read_source("geojson", tmp_path / "scenes")
-    done = prepare(found, tmp_path / "out", cutting=Cutting(background=0.5), splitting=Splitting(split="none"))
-    assert set(done.manifest.labels) - {None} == {item.label for item in found.marked}
+    done = cut_chips(found, tmp_path / "out", cutting=CutOptions(background=0.5), splitting=SplitOptions(split="none"))
+    assert set(done.manifest.labels) - {None} == {item.label for item in found.crops}
     assert all(done.manifest.table["footprint"].to_pylist())
 
 

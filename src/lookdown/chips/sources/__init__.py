@@ -1,53 +1,72 @@
-"""Public data sets and common layouts, one file each; `read(root)` in it returns what the source knows.
+"""Public data sets and common layouts, one file each; its function `read(root)` returns what the source holds.
 
-A new source is a file here with such a function, and its name in `SOURCES`.
+A new source is a file here with such a function, and a line in `SOURCES`.
 """
 
 from __future__ import annotations
 
 import inspect
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from lookdown.chips.annotations import Annotated, Marked, Skipped
+from lookdown.chips.source_content import Crop, SourceContent
 from lookdown.errors import SourceError
+from lookdown.suggestions import did_you_mean
 
 __all__ = ["SOURCES", "read_source"]
 
-SOURCES = ("coco", "dota", "fair1m", "fgsc23", "fgsrsi23", "folder", "geojson", "mar20", "voc", "windows")
+SOURCES = {  # the name of each source, and what it reads
+    "coco": "COCO: a JSON file of images, annotations and categories, or the folder that holds it.",
+    "dota": "DOTA: oriented boxes in labelTxt/, beside images/.",
+    "fair1m": "FAIR1M: labelXml/ beside images/, or ship chips in class folders with chips.csv.",
+    "fgsc23": "FGSC-23: a folder a class, or a CSV of images and classes.",
+    "fgsrsi23": "FGSRSI-23: a folder a class, or a CSV of images and classes.",
+    "folder": "Images that are chips already: a folder a class, or no classes at all.",
+    "geojson": "GeoTIFF scenes, and polygons around the objects as GeoJSON.",
+    "mar20": "MAR20 in its original layout.",
+    "voc": "Pascal VOC: Annotations/ beside JPEGImages/.",
+    "windows": "Scenes without boxes: overlapping windows over all that is not empty.",
+}
+_LAYOUT_OF = {"fgsc23": "fgsrsi23"}  # sources that are laid out like another
 
 
-def read_source(name: str, root: Path, **options: Any) -> Annotated:
-    """Read a source by name; options that are None are left to their defaults, and one that it lacks is refused."""
+def read_source(name: str, root: str | Path, **options: Any) -> SourceContent:
+    """Read a source.
+
+    name: one of `SOURCES`.
+    root: the folder or file of the data.
+    options: those of the source; see `read` in its module.
+    """
     if name not in SOURCES:
-        close = get_close_matches(name, [*SOURCES, "synthetic"], n=1)
-        guess = f"; did you mean {close[0]}?" if close else ""
-        raise SourceError(f"there is no source {name!r}; known are {', '.join(SOURCES)} and synthetic{guess}")
-    if not root.exists():
-        raise SourceError(f"{root} does not exist; give the folder of the data as ROOT")
-    read = import_module(f"lookdown.chips.sources.{name}").read
-    given = {option: value for option, value in options.items() if value is not None}
-    if strange := set(given) - set(inspect.signature(read).parameters):
-        raise SourceError(f"{', '.join(sorted(strange))} means nothing to the source {name}; leave it out")
-    return _usable(read(root.absolute(), **given))
+        raise SourceError(f"there is no source {name!r}; {did_you_mean(name, SOURCES)}")
+    if not Path(root).exists():
+        raise SourceError(f"{root} does not exist; give the folder of the data as `root`")
+    read = import_module(f"lookdown.chips.sources.{_LAYOUT_OF.get(name, name)}").read
+    _, *known = inspect.signature(read).parameters
+    for option in options:
+        if option not in known:
+            advice = did_you_mean(option, known) if known else "leave it out"
+            raise SourceError(f"the source {name} has no option {option!r}; {advice}")
+    return _usable(read(Path(root).absolute(), **options))
 
 
-def _usable(found: Annotated) -> Annotated:
-    """Leave out what the manifest could not hold: ids that stand twice, and names that are no text."""
-    kept: dict[str, Marked] = {}
-    skipped = list(found.skipped)
-    for marked in found.marked:
-        shown = marked.id.encode("utf-8", "backslashreplace").decode()
-        if shown != marked.id or not _is_text(found.scenes[marked.scene].path.as_posix()):
-            skipped.append(Skipped(shown, "its file name is not UTF-8; rename the file"))
-        elif marked.id in kept:
-            skipped.append(Skipped(marked.id, "an object before it has the same id"))
-        else:
-            kept[marked.id] = marked
-    return Annotated(found.scenes, list(kept.values()), skipped)
+def _usable(content: SourceContent) -> SourceContent:
+    """Leave out what a manifest cannot hold: an id that is there already, and names that are not valid UTF-8."""
+    crops: dict[str, Crop] = {}
+    usable = SourceContent(content.scenes, skipped=list(content.skipped))
+    for crop in content.crops:
+        if _as_text(crop.id) != crop.id or not _is_text(content.scenes[crop.scene].path):
+            usable.skip(_as_text(crop.id), "its file name is not UTF-8; rename the file")
+        elif crops.setdefault(crop.id, crop) is not crop:
+            usable.skip(crop.id, "an object before it has the same id")
+    usable.crops.extend(crops.values())
+    return usable
 
 
-def _is_text(name: str) -> bool:
-    return name.encode("utf-8", "backslashreplace").decode() == name
+def _is_text(path: Path) -> bool:
+    return _as_text(path.as_posix()) == path.as_posix()
+
+
+def _as_text(name: str) -> str:
+    return name.encode("utf-8", "backslashreplace").decode()

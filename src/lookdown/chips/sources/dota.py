@@ -5,24 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from lookdown.chips.annotations import Annotated, Marked, Scene, Skipped
+from lookdown.chips.source_content import Crop, Scene, SourceContent
 from lookdown.chips.sources.voc import image_of
 from lookdown.errors import SourceError
 
 __all__ = ["read"]
 
 
-def read(root: Path) -> Annotated:
-    """Read every label file; `gsd:` in its head is taken over, `imagesource:` becomes the sensor."""
+def read(root: Path) -> SourceContent:
+    """Read every label file; its first lines may give the resolution (`gsd:`) and the sensor (`imagesource:`)."""
     folder = root / "labelTxt"
     if not folder.is_dir():
-        raise SourceError(f"{folder} is missing; give the folder that holds labelTxt and images as ROOT")
-    found = Annotated()
+        raise SourceError(f"{folder} is missing; give the folder that holds labelTxt and images as `root`")
+    content = SourceContent()
     for file in sorted(folder.glob("*.txt")):
         try:
             lines = file.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            found.skipped.append(Skipped(file.name, f"it cannot be read as UTF-8: {error}"))
+            content.skip(file.name, f"it cannot be read as UTF-8: {error}")
             continue
         scene = Scene(name=file.stem, path=image_of(file.stem, root / "images"))
         for number, line in enumerate(lines, start=1):
@@ -31,25 +31,24 @@ def read(root: Path) -> Annotated:
             elif line.startswith("gsd:"):
                 scene = replace(scene, gsd=_gsd(line.partition(":")[2]))
             elif line.strip():
-                _add(found, file, number, line.split())
-        found.scenes[file.stem] = scene
-    return found
+                try:
+                    content.crops.append(_crop(file.stem, number, line.split()))
+                except ValueError as error:
+                    content.skip(f"{file.name}, line {number}", str(error))
+        content.scenes[file.stem] = scene
+    return content
 
 
-def _add(found: Annotated, file: Path, number: int, words: list[str]) -> None:
-    try:
-        numbers = [float(word) for word in words[:8]]
-        corners = tuple(zip(numbers[::2], numbers[1::2], strict=True))
-        if len(corners) != 4 or len(words) < 9:
-            raise ValueError("a line has eight numbers, a class and a difficulty")
-    except ValueError as error:
-        found.skipped.append(Skipped(f"{file.name}, line {number}", str(error)))
-        return
-    found.marked.append(Marked(id=f"{file.stem}_{number:05d}", scene=file.stem, polygon=corners, label=words[8]))
+def _crop(scene: str, number: int, words: list[str]) -> Crop:
+    numbers = [float(word) for word in words[:8]]
+    if len(words) < 9:
+        raise ValueError("a line has eight numbers, a class and a difficulty")
+    corners = tuple(zip(numbers[::2], numbers[1::2], strict=True))
+    return Crop(id=f"{scene}_{number:05d}", scene=scene, polygon=corners, label=words[8])
 
 
 def _gsd(text: str) -> float | None:
     try:
         return float(text)
-    except ValueError:  # DOTA writes `null` where it is not known
+    except ValueError:  # DOTA writes `null` where it is unknown
         return None

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from lookdown.chips.annotations import Annotated, Polygon, Skipped
+from lookdown.chips.source_content import Polygon, SourceContent
 from lookdown.chips.sources import voc
 from lookdown.chips.sources.folder import add_chip, images_below, read_columns
 from lookdown.errors import SourceError
@@ -14,33 +14,30 @@ from lookdown.errors import SourceError
 __all__ = ["read"]
 
 
-def read(root: Path) -> Annotated:
+def read(root: Path) -> SourceContent:
     """Read whichever of the two layouts is there."""
     if (root / "chips.csv").is_file():
         return _read_chips(root)
-    annotations = next(
-        (root / name for name in ("labelXml", "labelXmls", "Annotations") if (root / name).is_dir()), None
-    )
-    if annotations is None:
-        raise SourceError(f"{root} holds neither chips.csv nor labelXml; give the folder that does")
-    return voc.read_folder(annotations, root / "images", parse_object=_parse_object)
+    for folder in (root / name for name in ("labelXml", "labelXmls", "Annotations")):
+        if folder.is_dir():
+            return voc.read_folder(folder, root / "images", parse_object=_parse_object)
+    raise SourceError(f"{root} holds neither chips.csv nor labelXml; give the folder that does")
 
 
-def _read_chips(root: Path) -> Annotated:
-    found = Annotated()
+def _read_chips(root: Path) -> SourceContent:
+    content = SourceContent()
     groups: dict[int, str] = {}
     for number, row in enumerate(read_columns(root / "chips.csv", ("chip", "class", "image", "scene_group")), start=2):
         path = root / "chips" / row["chip"]
         if path.is_file() and path.resolve().is_relative_to((root / "chips").resolve()):
-            add_chip(found, root, path, row["class"], group=row["scene_group"])
+            add_chip(content, root, path, row["class"], group=row["scene_group"])
             if row["image"].isdecimal():
                 groups[int(row["image"])] = row["scene_group"]
         else:
-            reason = f"{row['chip']} is missing, or not below {root / 'chips'}"
-            found.skipped.append(Skipped(f"chips.csv, line {number}", reason))
+            content.skip(f"chips.csv, line {number}", f"{row['chip']} is missing, or not below {root / 'chips'}")
     for path in images_below(root / "background"):
-        add_chip(found, root, path, None, background=True, group=_background_group(path.stem, groups))
-    return found
+        add_chip(content, root, path, None, background=True, group=_background_group(path.stem, groups))
+    return content
 
 
 def _background_group(stem: str, groups: dict[int, str]) -> str:
@@ -52,10 +49,7 @@ def _background_group(stem: str, groups: dict[int, str]) -> str:
 
 
 def _parse_object(element: Element) -> tuple[str | None, Polygon]:
-    return (element.findtext("possibleresult/name") or "").strip() or None, _corners(element)
-
-
-def _corners(element: Element) -> Polygon:
+    label = (element.findtext("possibleresult/name") or "").strip() or None
     points = [point.text or "" for point in element.iterfind("points/point")]
     try:
         corners = [tuple(float(part) for part in point.split(",")) for point in points]
@@ -65,4 +59,4 @@ def _corners(element: Element) -> Polygon:
         corners.pop()  # the ring is closed in the file
     if len(corners) < 3 or any(len(corner) != 2 for corner in corners):
         raise ValueError(f"{len(corners)} points make no polygon")
-    return tuple((corner[0], corner[1]) for corner in corners)
+    return label, tuple((corner[0], corner[1]) for corner in corners)

@@ -1,24 +1,20 @@
-"""MAR20, military aircraft in 20 classes, in its original layout; `scene_groups.csv` is read where there is one."""
+"""MAR20, military aircraft in 20 classes, in its original layout; `scene_groups.csv` is read if it is there."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from lookdown.chips.annotations import Annotated
+from lookdown.chips.source_content import SourceContent
 from lookdown.chips.sources import voc
 from lookdown.chips.sources.folder import read_columns
 
 __all__ = ["read"]
 
 
-def read(root: Path, *, oriented: bool = False) -> Annotated:
+def read(root: Path, *, oriented: bool = False) -> SourceContent:
     """Read the horizontal boxes, or the oriented ones."""
     folder = "Oriented Bounding Boxes" if oriented else "Horizontal Bounding Boxes"
-    return voc.read_folder(root / "Annotations" / folder, root / "JPEGImages", read_groups(root / "scene_groups.csv"))
-
-
-def read_groups(file: Path) -> dict[str, str]:
-    """Return the group of each image, from a CSV with the columns image and scene_group; none where it is absent."""
-    if not file.is_file():
-        return {}
-    return {row["image"]: row["scene_group"] for row in read_columns(file, ("image", "scene_group"))}
+    table = root / "scene_groups.csv"
+    rows = read_columns(table, ("image", "scene_group")) if table.is_file() else []
+    groups = {row["image"]: row["scene_group"] for row in rows}
+    return voc.read_folder(root / "Annotations" / folder, root / "JPEGImages", groups)

@@ -9,16 +9,16 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import parse
 
-from lookdown.chips.annotations import Annotated, Marked, Polygon, Scene, Skipped
 from lookdown.chips.imagery import SUFFIXES
+from lookdown.chips.source_content import Crop, Polygon, Scene, SourceContent, box_polygon
 from lookdown.errors import SourceError
 
-__all__ = ["box", "read", "read_folder", "read_xml"]
+__all__ = ["IMAGES", "image_of", "read", "read_folder"]
 
-IMAGES = (".jpg", *sorted(SUFFIXES - {".jpg"}))  # the usual one first: it is named where no image is found
+IMAGES = (".jpg", *sorted(SUFFIXES - {".jpg"}))  # the usual one first: an error names it if there is no image
 
 
-def read(root: Path) -> Annotated:
+def read(root: Path) -> SourceContent:
     """Read every annotation file below `Annotations`."""
     return read_folder(root / "Annotations", root / "JPEGImages")
 
@@ -28,76 +28,55 @@ def read_folder(
     images: Path,
     groups: dict[str, str] | None = None,
     parse_object: Callable[[Element], tuple[str | None, Polygon]] | None = None,
-) -> Annotated:
+) -> SourceContent:
     """Read the annotation files of one folder; a file that cannot be parsed is skipped by name.
 
-    `parse_object` finds class and corners in an `object` element that is not written as VOC does; its ValueError says
-    why there are none.
+    groups: the scene group of each image, by its name without the suffix.
+    parse_object: returns class and corners of an `object` element that is not written as VOC does; it raises ValueError
+        if there are none.
     """
     parse_object = parse_object or _parse_object
     if not annotations.is_dir():
-        raise SourceError(f"{annotations} is missing; give the folder that holds it as ROOT")
-    found = Annotated()
+        raise SourceError(f"{annotations} is missing; give the folder that holds it as `root`")
+    content = SourceContent()
     for file in sorted(annotations.glob("*.xml")):
         try:
-            tree = read_xml(file)
-        except SourceError as error:
-            found.skipped.append(Skipped(file.name, str(error)))
+            tree = parse(file, forbid_dtd=True).getroot()  # refuses entity bombs
+        except (ParseError, DefusedXmlException, ValueError, OSError) as error:
+            content.skip(file.name, f"{file} is not readable XML: {str(error) or type(error).__name__}")
             continue
         path = image_of(file.stem, images, tree.findtext("filename"))
-        found.scenes[file.stem] = Scene(name=file.stem, path=path, group=(groups or {}).get(file.stem))
+        content.scenes[file.stem] = Scene(name=file.stem, path=path, group=(groups or {}).get(file.stem))
         for index, element in enumerate(tree.iter("object")):
             try:
                 label, corners = parse_object(element)
             except ValueError as error:
-                found.skipped.append(Skipped(f"{file.name}, object {index}", str(error)))
-                continue
-            found.marked.append(Marked(id=f"{file.stem}_{index:04d}", scene=file.stem, polygon=corners, label=label))
-    if not found.scenes and not found.skipped:
-        raise SourceError(f"{annotations} holds no .xml file; give the folder that holds `Annotations` as ROOT")
-    return found
-
-
-def read_xml(file: Path) -> Element:
-    """Parse an annotation file from a stranger; entity bombs and broken files are refused by name."""
-    try:
-        root: Element = parse(file, forbid_dtd=True).getroot()
-    except (ParseError, DefusedXmlException, ValueError, OSError) as error:
-        raise SourceError(f"{file} is not readable XML: {str(error) or type(error).__name__}") from error
-    return root
+                content.skip(f"{file.name}, object {index}", str(error))
+            else:
+                key = f"{file.stem}_{index:04d}"
+                content.crops.append(Crop(id=key, scene=file.stem, polygon=corners, label=label))
+    if not content.scenes and not content.skipped:
+        raise SourceError(f"{annotations} holds no .xml file; give the folder that holds `Annotations` as `root`")
+    return content
 
 
 def image_of(stem: str, folder: Path, named: str | None = None) -> Path:
-    """Return the image of an annotation file: by its own name first, then by the one it states."""
+    """Return the image of an annotation file: the one of the same name, else the one that the file names."""
     candidates = [folder / f"{stem}{suffix}" for suffix in IMAGES]
     if named and Path(named).name == named:
         candidates.append(folder / named)
     return next((path for path in candidates if path.is_file()), candidates[0])
 
 
-def box(left: float, top: float, right: float, bottom: float) -> Polygon:
-    """Return the corners of an upright box."""
-    return ((left, top), (right, top), (right, bottom), (left, bottom))
-
-
 def _parse_object(element: Element) -> tuple[str, Polygon]:
-    name = (element.findtext("name") or "").strip()
-    if not name:
+    label = (element.findtext("name") or "").strip()
+    if not label:
         raise ValueError("the object has no name")
-    return name, _corners(element)
-
-
-def _corners(element: Element) -> Polygon:
-    for tag, names in (
-        ("robndbox", ("left_top", "right_top", "right_bottom", "left_bottom")),
-        ("bndbox", None),
-    ):
-        shape = element.find(tag)
-        if shape is None:
-            continue
-        if names is None:
-            return box(*(_number(shape, name) for name in ("xmin", "ymin", "xmax", "ymax")))
-        return tuple((_number(shape, f"x_{name}"), _number(shape, f"y_{name}")) for name in names)
+    if (shape := element.find("robndbox")) is not None:
+        corners = ("left_top", "right_top", "right_bottom", "left_bottom")
+        return label, tuple((_number(shape, f"x_{name}"), _number(shape, f"y_{name}")) for name in corners)
+    if (shape := element.find("bndbox")) is not None:
+        return label, box_polygon(*(_number(shape, name) for name in ("xmin", "ymin", "xmax", "ymax")))
     raise ValueError("the object has no box")
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lookdown.chips.annotations import Annotated, Marked, Scene, Skipped
 from lookdown.chips.imagery import SUFFIXES, SceneReader, open_scene
+from lookdown.chips.source_content import Crop, Scene, SourceContent, box_polygon
 from lookdown.errors import ImageError, InputError, SourceError
 
 __all__ = ["read"]
@@ -24,38 +24,46 @@ def read(
     stride: int | Sequence[int] | None = None,
     empty: float = 0.9,
     flat: float = 2.0,
-) -> Annotated:
-    """Cover each image with windows of `size` pixels, one every `stride` (half the size), the last flush with the edge.
+) -> SourceContent:
+    """Cover each image with windows on a grid; the last window of a row or column ends at the edge of the image.
 
-    Several sizes cover it several times, each with its own stride if several are given. Left out are windows with a
-    share of nodata above `empty`, and flat ones: open sea, where the 8-bit values of no band have a standard deviation
-    of `flat`. An image smaller than a window is one window.
+    size: side of a window in pixels; several sizes cover the image several times. An image smaller than a window is
+        one window.
+    stride: pixels from one window to the next, for all sizes or one for each; half the size by default.
+    empty: leave out windows with a larger share of nodata.
+    flat: leave out windows where the 8-bit values of every band have a smaller standard deviation, as on open sea.
     """
     sizes = [size] if isinstance(size, int) else list(size)
-    strides = [max(1, side // 2) for side in sizes] if stride is None else _one_each(stride, len(sizes))
-    found = Annotated()
+    strides = [max(1, side // 2) for side in sizes] if stride is None else stride
+    strides = [strides] * len(sizes) if isinstance(strides, int) else list(strides)
+    strides = strides * len(sizes) if len(strides) == 1 else strides
+    _check(sizes, strides, empty, flat)
+    content = SourceContent()
     for side, step in zip(sizes, strides, strict=True):
-        _check(side, step, empty, flat)
         covered = _cover(Path(root), side, step, empty, flat)
-        known = {marked.id for marked in found.marked}  # an image smaller than two sizes is the same window twice
-        found.scenes.update(covered.scenes)
-        found.marked.extend(marked for marked in covered.marked if marked.id not in known)
-        found.skipped.extend(item for item in covered.skipped if item not in found.skipped)
-    return found
+        ids = {crop.id for crop in content.crops}  # an image smaller than two sizes is the same window twice
+        content.scenes.update(covered.scenes)
+        content.crops.extend(crop for crop in covered.crops if crop.id not in ids)
+        content.skipped.extend(item for item in covered.skipped if item not in content.skipped)
+    return content
 
 
-def _one_each(stride: int | Sequence[int], sizes: int) -> list[int]:
-    strides = [stride] if isinstance(stride, int) else list(stride)
-    if len(strides) not in (1, sizes):
-        raise InputError(f"give one stride for all sizes or one for each, got {len(strides)} for {sizes}")
-    return strides * sizes if len(strides) == 1 else strides
+def _check(sizes: list[int], strides: list[int], empty: float, flat: float) -> None:
+    if len(strides) != len(sizes):
+        raise InputError(f"give one stride for all sizes or one for each, got {len(strides)} for {len(sizes)}")
+    if min(*sizes, *strides) < 1:
+        raise InputError(f"size and stride must be at least 1 pixel, got {sizes} and {strides}")
+    if not 0 <= empty <= 1:
+        raise InputError(f"empty is a share between 0 and 1, got {empty}")
+    if not flat >= 0:
+        raise InputError(f"flat is a standard deviation, 0 or more, got {flat}")
 
 
-def _cover(root: Path, size: int, step: int, empty: float, flat: float) -> Annotated:
-    found = Annotated()
+def _cover(root: Path, size: int, step: int, empty: float, flat: float) -> SourceContent:
+    content = SourceContent()
     for path in _images(root):
         name = path.name if path == root else path.relative_to(root).as_posix()
-        kept: list[Marked] = []
+        crops: list[Crop] = []
         dropped = {"without data": 0, "flat": 0}
         try:
             with open_scene(path) as scene:
@@ -63,27 +71,18 @@ def _cover(root: Path, size: int, step: int, empty: float, flat: float) -> Annot
                     if verdict:
                         dropped[verdict] += 1
                     else:
-                        kept.append(_marked(name, box))
+                        key, corners = f"{name}:{','.join(map(str, box))}", box_polygon(*map(float, box))
+                        crops.append(Crop(id=key, scene=name, polygon=corners, exact=True))
                 gsd = scene.gsd
         except ImageError as error:
-            found.skipped.append(Skipped(name, str(error)))
+            content.skip(name, str(error))
             continue
-        found.scenes[name] = Scene(name=name, path=path, gsd=gsd)
-        found.marked.extend(kept)
-        if any(dropped.values()):
+        content.scenes[name] = Scene(name=name, path=path, gsd=gsd)
+        content.crops.extend(crops)
+        if lost := sum(dropped.values()):
             counts = ", ".join(f"{count:,} {verdict}" for verdict, count in dropped.items())
-            total = len(kept) + sum(dropped.values())
-            found.skipped.append(Skipped(name, f"{sum(dropped.values()):,} of {total:,} windows left out: {counts}"))
-    return found
-
-
-def _check(size: int, stride: int, empty: float, flat: float) -> None:
-    if size < 1 or stride < 1:
-        raise InputError(f"size and stride must be at least 1 pixel, got {size} and {stride}")
-    if not 0 <= empty <= 1:
-        raise InputError(f"empty is a share between 0 and 1, got {empty}")
-    if not flat >= 0:
-        raise InputError(f"flat is a standard deviation, 0 or more, got {flat}")
+            content.skip(name, f"{lost:,} of {len(crops) + lost:,} windows left out: {counts}")
+    return content
 
 
 def _images(root: Path) -> list[Path]:
@@ -98,7 +97,7 @@ def _images(root: Path) -> list[Path]:
 def _windows(
     scene: SceneReader, size: int, stride: int, empty: float, flat: float
 ) -> Iterator[tuple[tuple[int, int, int, int], str]]:
-    """Yield every window and why it is left out (nothing if it is kept); one strip of the scene is in memory."""
+    """Yield every window and why it is left out ("" if it is kept); one strip of the scene is in memory at a time."""
     lefts = _starts(scene.width, size, stride)
     for top in _starts(scene.height, size, stride):
         bottom = min(top + size, scene.height)
@@ -119,7 +118,7 @@ def _statistics(
 ) -> tuple[Array, Array]:
     """Return each window's share of nodata and largest standard deviation of a band over its valid pixels.
 
-    Sums over columns are taken once, and a window is the difference of two running sums: exact, they are integers.
+    Columns are summed once; the sum over a window is the difference of two running sums, exact since they are integers.
     """
     strip = (0, top, scene.width, bottom)
     pixels, valid = scene.read(strip), scene.valid(strip)
@@ -132,12 +131,6 @@ def _statistics(
     count = over_windows(valid.sum(axis=0, dtype=np.int64))
     total = over_windows(pixels.sum(axis=0, dtype=np.int64))
     squares = over_windows(np.square(pixels, dtype=np.uint16).sum(axis=0, dtype=np.int64))
-    some = np.maximum(count, 1)[:, None]
-    variance = (squares / some - (total / some) ** 2).clip(0)
+    at_least_one = np.maximum(count, 1)[:, None]
+    variance = (squares / at_least_one - (total / at_least_one) ** 2).clip(0)
     return 1 - count / ((rights - lefts) * (bottom - top)), np.sqrt(variance).max(axis=1)
-
-
-def _marked(name: str, box: tuple[int, int, int, int]) -> Marked:
-    x0, y0, x1, y1 = box
-    corners = ((float(x0), float(y0)), (float(x1), float(y0)), (float(x1), float(y1)), (float(x0), float(y1)))
-    return Marked(id=f"{name}:{x0},{y0},{x1},{y1}", scene=name, polygon=corners, exact=True)

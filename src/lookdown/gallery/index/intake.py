@@ -226,7 +226,7 @@ def _as_scene(file: _File, cutting: Cutting) -> Part | None:
         return None  # read as a chip it says what is wrong with it
     row = _row(file, cutting)
     rows, boxes = [], []
-    for marked in found.marked:
+    for marked in found.crops:
         assert marked.polygon is not None
         (x0, y0), _, (x1, y1), _ = marked.polygon
         box = int(x0), int(y0), int(x1), int(y1)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import shapely
 
-from lookdown.chips.annotations import Annotated, Marked
 from lookdown.chips.manifest import Manifest
+from lookdown.chips.source_content import Crop, SourceContent
 from lookdown.chips.sources import read_source
 from lookdown.gallery import Cutting, Gallery, Hit, Results, Where
 from lookdown.gallery.index.making import gallery_of_run
@@ -77,8 +77,8 @@ def accept(gallery: Gallery, world: Path, rate: float) -> list[Accepted]:
     return found
 
 
-def _search_scene(gallery: Gallery, world: Path, path: Path, standing: Annotated) -> SceneSearch:
-    here = [item for item in standing.marked if Path(item.scene).stem == path.stem]
+def _search_scene(gallery: Gallery, world: Path, path: Path, standing: SourceContent) -> SceneSearch:
+    here = [item for item in standing.crops if Path(item.scene).stem == path.stem]
     large = Counter(item.label for item in here if item.label in TRAINED and _side(item) >= min(_WINDOWS) / 2)
     kind = str(min(large, key=lambda name: (-large[name], str(name))))
     examples = _examples(world, kind)
@@ -88,7 +88,7 @@ def _search_scene(gallery: Gallery, world: Path, path: Path, standing: Annotated
     return SceneSearch(path, kind, examples, hits, tuple(_shows(hit, kind, standing) for hit in hits), objects)
 
 
-def _standing(world: Path) -> Annotated:
+def _standing(world: Path) -> SourceContent:
     """Return what stands in the scenes, in their pixels."""
     return read_source("geojson", world / "scenes", label="label")
 
@@ -98,22 +98,22 @@ def _examples(world: Path, kind: str) -> list[Path]:
     return [path for path, label in zip(queries.paths, queries.labels, strict=True) if label == kind]
 
 
-def _shows(hit: Hit, kind: str, standing: Annotated) -> bool:
+def _shows(hit: Hit, kind: str, standing: SourceContent) -> bool:
     """Whether a chip is labelled so, or a window holds the middle of such an object."""
     if hit.polygon is None or hit.label is not None or hit.background:
         return hit.label == kind
     window, stem = shapely.from_wkt(hit.polygon), Path(hit.scene).stem
     return any(
         window.covers(_polygon(item).centroid)
-        for item in standing.marked
+        for item in standing.crops
         if item.label == kind and Path(item.scene).stem == stem
     )
 
 
-def _polygon(item: Marked) -> shapely.Polygon:
+def _polygon(item: Crop) -> shapely.Polygon:
     return shapely.Polygon(item.polygon)
 
 
-def _side(item: Marked) -> float:
+def _side(item: Crop) -> float:
     west, north, east, south = _polygon(item).bounds
     return float(max(east - west, south - north))

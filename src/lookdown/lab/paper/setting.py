@@ -10,15 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
-from lookdown.chips.cutting import Cutting
 from lookdown.chips.manifest import Manifest
-from lookdown.chips.preparing import prepare
-from lookdown.chips.protocols import paper
-from lookdown.chips.sources import read_source
-from lookdown.chips.splitting import Splitting
+from lookdown.chips.prepare import prepare
 from lookdown.config import read_recipe
 from lookdown.errors import InputError, SourceError
 from lookdown.lab.paper.domains import Domain, Roles, divide, read_domain, validation_roles
+from lookdown.lab.paper.paper_split import paper_split
 from lookdown.lab.paper.tasks import Task
 from lookdown.lab.paper.trained import Case, Trained, fitted_ratio, train_on
 from lookdown.lab.synthetic.world import World, draw_world
@@ -44,7 +41,7 @@ _CALLED = {
 }
 _FOLDERS = {"fair1m": "fair1m_ships", "mar20": "mar20"}
 # MAR20 gets as many background chips as the paper's, 464; FAIR1M comes with its own.
-_CUTTING = {"fair1m": Cutting(background=0.05), "mar20": Cutting(background=0.075)}
+_BACKGROUND = {"fair1m": 0.05, "mar20": 0.075}
 _SMOKE = World(kinds="ships", chips=28, size=32)
 
 
@@ -121,7 +118,7 @@ class Setting:
         if key not in self._roles:
             domain, protocol = self.domain(task), task.protocol
             if self.scale == "paper" and not validation:
-                protocol = lambda *columns, seed: paper(*columns, protocol=task.name, seed=seed)  # noqa: E731
+                protocol = lambda *columns, seed: paper_split(*columns, protocol=task.name, seed=seed)  # noqa: E731
             self._roles[key] = (validation_roles if validation else divide)(domain, seed, protocol=protocol)
         return self._roles[key]
 
@@ -196,7 +193,7 @@ class Setting:
                 f"folder that holds {_FOLDERS[name]}, or give --data synthetic or a folder that `lookdown prepare` has "
                 "made"
             )
-        prepare(read_source(name, root), folder, cutting=_CUTTING[name], splitting=Splitting(split="none"))
+        prepare(name, root, folder, background=_BACKGROUND[name], split="none")
         return folder
 
 

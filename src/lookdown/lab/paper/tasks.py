@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from lookdown.chips.protocols import PaperProtocol, conventional, uda
+from lookdown.chips.protocols import conventional, uda
 from lookdown.lab.paper.domains import Protocol
+from lookdown.lab.paper.paper_split import PaperProtocol
 
 __all__ = ["MAR", "SHIPS", "TASKS", "UDA_MAR", "UDA_SHIPS", "Task"]
 

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from rasterio.errors import RasterioError
 
-from lookdown.chips.annotations import Skipped
 from lookdown.chips.manifest import Manifest, polygon_wkt
 from lookdown.chips.output import OutputFolder, write_chip
-from lookdown.chips.preparing import Prepared
-from lookdown.chips.splitting import Splitting, give_roles
+from lookdown.chips.prepare import PrepareReport
+from lookdown.chips.roles import SplitOptions, give_roles
+from lookdown.chips.source_content import SkippedItem
 from lookdown.errors import InputError, OutputError
 from lookdown.lab.synthetic.grounds import GROUNDS, Place
 from lookdown.lab.synthetic.kinds import KINDS, Kind
@@ -108,13 +108,13 @@ def draw_world(
     *,
     overwrite: bool = False,
     progress: Progress = no_progress,
-) -> Prepared:
+) -> PrepareReport:
     """Draw a world into `out`; a finished one is not drawn again, and an unfinished one comes out the same."""
     planned, skipped, notes = plan_world(world)
     content = json.dumps([version("lookdown"), _DRAWING, {**asdict(world), "shift": float(world.shift)}])
     output = OutputFolder.open(out, hashlib.sha256(content.encode()).hexdigest(), overwrite=overwrite)
     if output.complete:
-        return Prepared(Manifest.read(out), skipped, notes, resumed=True)
+        return PrepareReport(Manifest.read(out), skipped, notes, resumed=True)
     tiles = world.scenes * tiles_of(world.scene_size)
     try:
         rows = _draw(world, planned, output.folder, lambda done: progress(done, len(planned) + tiles, "images"))
@@ -127,10 +127,10 @@ def draw_world(
         raise OutputError(
             f"{output.folder} cannot be written: {error}; free the disk or name another folder"
         ) from error
-    return Prepared(Manifest.read(output.path, check_files=False), skipped, notes, resumed=False)
+    return PrepareReport(Manifest.read(output.path, check_files=False), skipped, notes, resumed=False)
 
 
-def plan_world(world: World) -> tuple[list[ChipPlan], list[Skipped], list[str]]:
+def plan_world(world: World) -> tuple[list[ChipPlan], list[SkippedItem], list[str]]:
     """Return the chips of a world with their places and roles, what the split leaves out, and what it has to say."""
     places = sample_places(world.places, world.seed)
     objects = list(_objects(world, places))
@@ -138,13 +138,9 @@ def plan_world(world: World) -> tuple[list[ChipPlan], list[Skipped], list[str]]:
         {"id": item.id, "label": item.kind, "scene_group": item.place.name, "background": False} for item in objects
     ]
     trained = tuple(sorted(_trained(world))) if world.protocol == "uda" else None
-    split = give_roles(rows, Splitting(protocol=world.protocol, train_classes=trained, seed=world.seed))
+    split = give_roles(rows, SplitOptions(protocol=world.protocol, train_classes=trained, seed=world.seed))
     kept = [replace(item, role=role) for item, role in zip(objects, split.roles, strict=True) if role]
-    skipped = [
-        Skipped(item.id, reason or "it has no role")
-        for item, role, reason in zip(objects, split.roles, split.reasons, strict=True)
-        if role is None
-    ]
+    skipped = split.left_out([item.id for item in objects])
     searched = {item.place.name for item in kept if item.role == "gallery"}
     grounds = [place for place in places if place.name in searched]
     return [*kept, *_empty(world, grounds, round(world.background * len(kept)))], skipped, split.notes

@@ -17,19 +17,19 @@ import pytest
 from PIL import Image
 from tests.chips import layouts
 
-from lookdown.chips.annotations import Annotated
-from lookdown.chips.cutting import Cutting
+from lookdown.chips.cutting import CutOptions
 from lookdown.chips.manifest import Manifest
-from lookdown.chips.preparing import prepare
+from lookdown.chips.prepare import cut_chips, prepare
+from lookdown.chips.roles import SplitOptions
+from lookdown.chips.source_content import SourceContent
 from lookdown.chips.sources import read_source
-from lookdown.chips.splitting import Splitting
 from lookdown.errors import InputError, OutputError
 
 SCENES = 24
 
 
 @pytest.fixture
-def mar20(tmp_path: Path) -> Annotated:
+def mar20(tmp_path: Path) -> SourceContent:
     layouts.voc(tmp_path / "data", SCENES, mar20=True)
     return read_source("mar20", tmp_path / "data")
 
@@ -48,8 +48,8 @@ def roles_of_classes(manifest: Manifest) -> dict[str | None, Counter[str]]:
     return found
 
 
-def test_every_object_becomes_a_chip_with_a_role_and_no_group_is_in_two(mar20: Annotated, tmp_path: Path) -> None:
-    done = prepare(mar20, tmp_path / "out")
+def test_every_object_becomes_a_chip_with_a_role_and_no_group_is_in_two(mar20: SourceContent, tmp_path: Path) -> None:
+    done = cut_chips(mar20, tmp_path / "out")
     manifest = Manifest.read(tmp_path / "out")
     assert len(manifest) + len(done.skipped) >= 4 * SCENES
     objects = [row for row in manifest.table.to_pylist() if not row["background"]]
@@ -66,15 +66,15 @@ def test_every_object_becomes_a_chip_with_a_role_and_no_group_is_in_two(mar20: A
     ]  # fmt: skip
 
 
-def test_the_same_again_has_nothing_to_do_and_other_options_are_refused(mar20: Annotated, tmp_path: Path) -> None:
-    first = prepare(mar20, tmp_path / "out")
-    again = prepare(mar20, tmp_path / "out")
+def test_the_same_again_has_nothing_to_do_and_other_options_are_refused(mar20: SourceContent, tmp_path: Path) -> None:
+    first = cut_chips(mar20, tmp_path / "out")
+    again = cut_chips(mar20, tmp_path / "out")
     assert again.resumed
     assert again.manifest.table.equals(first.manifest.table)
     assert again.skipped == first.skipped
-    with pytest.raises(OutputError, match="--overwrite"):
-        prepare(mar20, tmp_path / "out", cutting=Cutting(margin=0.3))
-    replaced = prepare(mar20, tmp_path / "out", cutting=Cutting(margin=0.3), overwrite=True)
+    with pytest.raises(OutputError, match="`overwrite=True`"):
+        cut_chips(mar20, tmp_path / "out", cutting=CutOptions(margin=0.3))
+    replaced = cut_chips(mar20, tmp_path / "out", cutting=CutOptions(margin=0.3), overwrite=True)
     assert len(replaced.manifest) == len(first.manifest)
 
 
@@ -83,14 +83,14 @@ def test_one_impossible_box_costs_itself_only(bad: str, tmp_path: Path) -> None:
     layouts.voc(tmp_path / "data", 12)
     file = tmp_path / "data" / "Annotations" / "0.xml"
     file.write_text(file.read_text().replace("<xmax>24</xmax>", f"<xmax>{bad}</xmax>"))
-    done = prepare(read_source("voc", tmp_path / "data"), tmp_path / "out", splitting=Splitting(groups="scene"))
+    done = cut_chips(read_source("voc", tmp_path / "data"), tmp_path / "out", splitting=SplitOptions(groups="scene"))
     assert [item.item for item in done.skipped if "background" not in item.item] == ["0_0000"]
 
 
 def test_a_source_without_objects_makes_no_folder(tmp_path: Path) -> None:
     (tmp_path / "data" / "labelTxt").mkdir(parents=True)
     with pytest.raises(InputError, match="holds no object"):
-        prepare(read_source("dota", tmp_path / "data"), tmp_path / "out")
+        cut_chips(read_source("dota", tmp_path / "data"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -100,7 +100,7 @@ def test_bad_images_cost_their_own_objects_only(tmp_path: Path) -> None:
     (images / "3.jpg").write_bytes((images / "3.jpg").read_bytes()[:300])
     (images / "4.jpg").unlink()
     (images / "5.jpg").write_text("not an image")
-    done = prepare(read_source("mar20", tmp_path / "data"), tmp_path / "out")
+    done = cut_chips(read_source("mar20", tmp_path / "data"), tmp_path / "out")
     lost = Counter(item.item.split("_")[0] for item in done.skipped if item.item.split("_")[0] in "345")
     assert lost == {"3": 4, "4": 4, "5": 4}
     assert not {"3", "4", "5"} & set(done.manifest.table["scene"].to_pylist())
@@ -117,7 +117,7 @@ def test_chips_of_any_number_of_bands_are_written(bands: int, tmp_path: Path) ->
     ) as scene:  # fmt: skip
         scene.write(np.random.default_rng(0).integers(0, 255, size=(bands, 150, 200), dtype=np.uint8))
     found = read_source("windows", tmp_path, size=64)
-    done = prepare(found, tmp_path / "out")
+    done = cut_chips(found, tmp_path / "out")
     path = done.manifest.paths[0]
     chip = np.load(path) if bands == 5 else np.asarray(Image.open(path))
     assert chip.shape[:2] == (64, 64)
@@ -143,7 +143,7 @@ def test_boxes_drawn_on_a_map_come_back_as_footprints(tmp_path: Path) -> None:
         for ring in rings
     ]
     (tmp_path / "data" / "ships.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
-    done = prepare(read_source("geojson", tmp_path / "data"), tmp_path / "out", cutting=Cutting(background=0))
+    done = cut_chips(read_source("geojson", tmp_path / "data"), tmp_path / "out", cutting=CutOptions(background=0))
     assert [row["label"] for row in done.manifest.table.to_pylist()] == ["ship"] * 3
     pixel = 10 / 111_000  # degrees of latitude
     for footprint, ring in zip(done.manifest.table["footprint"].to_pylist(), rings, strict=True):
@@ -153,7 +153,7 @@ def test_boxes_drawn_on_a_map_come_back_as_footprints(tmp_path: Path) -> None:
 
 def test_chips_that_are_there_already_stay_where_they_are(tmp_path: Path) -> None:
     layouts.fair1m_chips(tmp_path / "data", 20)
-    done = prepare(read_source("fair1m", tmp_path / "data"), tmp_path / "out")
+    done = cut_chips(read_source("fair1m", tmp_path / "data"), tmp_path / "out")
     assert not (tmp_path / "out" / "chips").exists()
     assert all(path.is_relative_to(tmp_path / "data") for path in done.manifest.paths)
     assert Manifest.read(tmp_path / "out").background.sum() == 3
@@ -164,7 +164,7 @@ def test_near_duplicates_across_images_share_a_group(tmp_path: Path) -> None:
     layouts.folders(tmp_path / "data", 14)
     twin = Image.open(tmp_path / "data" / "A1" / "003.jpg")
     twin.save(tmp_path / "data" / "A1" / "copy.jpg", quality=80)
-    done = prepare(read_source("folder", tmp_path / "data"), tmp_path / "out")
+    done = cut_chips(read_source("folder", tmp_path / "data"), tmp_path / "out")
     groups = dict(zip(done.manifest.table["id"].to_pylist(), done.manifest.groups, strict=True))
     assert groups["A1/copy.jpg"] == groups["A1/003.jpg"]
     assert len(set(groups.values())) > 30
@@ -173,7 +173,7 @@ def test_near_duplicates_across_images_share_a_group(tmp_path: Path) -> None:
 def test_an_archive_without_classes_is_all_gallery(tmp_path: Path) -> None:
     for index in range(5):
         layouts.save_image(tmp_path / "data" / f"{index}.png", index)
-    done = prepare(read_source("folder", tmp_path / "data"), tmp_path / "out")
+    done = cut_chips(read_source("folder", tmp_path / "data"), tmp_path / "out")
     assert done.manifest.table["role"].to_pylist() == ["gallery"] * 5
 
 
@@ -182,7 +182,7 @@ def test_nothing_left_is_said_with_the_reasons(tmp_path: Path) -> None:
     for image in (tmp_path / "data" / "JPEGImages").iterdir():
         image.unlink()
     with pytest.raises(InputError, match="no chip is left of 8 objects"):
-        prepare(read_source("voc", tmp_path / "data"), tmp_path / "out")
+        cut_chips(read_source("voc", tmp_path / "data"), tmp_path / "out")
     assert not (tmp_path / "out" / "manifest.parquet").exists()
 
 
@@ -193,7 +193,7 @@ def test_awkward_names_make_safe_files(tmp_path: Path) -> None:
         (folder / f"0.{suffix}").rename(folder / f"ö b'c\"0.{suffix}")
     text = (tmp_path / "data" / "Annotations" / "1.xml").read_text()
     (tmp_path / "data" / "Annotations" / "1.xml").write_text(text.replace(">A1<", ">A/1 'x'<"))
-    done = prepare(read_source("voc", tmp_path / "data"), tmp_path / "out", splitting=Splitting(groups="scene"))
+    done = cut_chips(read_source("voc", tmp_path / "data"), tmp_path / "out", splitting=SplitOptions(groups="scene"))
     names = [path.name for path in (tmp_path / "out" / "chips").iterdir()]
     assert all(name.isascii() and "'" not in name and " " not in name for name in names)
     assert len(set(names)) == len(names)
@@ -203,21 +203,19 @@ def test_awkward_names_make_safe_files(tmp_path: Path) -> None:
 WORK = """
 import sys, time
 from pathlib import Path
-from lookdown.chips import preparing
-from lookdown.chips.sources import read_source
-from lookdown.chips.splitting import Splitting
-cut = preparing._cut_scene
+from lookdown.chips import prepare
+cut = prepare._cut_scene
 def slow(*arguments):
     time.sleep(0.2)
     return cut(*arguments)
-preparing._cut_scene = slow
-preparing.prepare(read_source("mar20", Path(sys.argv[1])), Path(sys.argv[2]))
+prepare._cut_scene = slow
+prepare.prepare("mar20", Path(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
 @pytest.mark.kill
-def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same(mar20: Annotated, tmp_path: Path) -> None:
-    whole = prepare(mar20, tmp_path / "whole")
+def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same(mar20: SourceContent, tmp_path: Path) -> None:
+    whole = cut_chips(mar20, tmp_path / "whole")
     process = subprocess.Popen([sys.executable, "-c", WORK, str(tmp_path / "data"), str(tmp_path / "out")])
     journal = tmp_path / "out" / "journal.jsonl"
     deadline = time.monotonic() + 60
@@ -231,16 +229,16 @@ def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same(mar20: Annotated
     with journal.open("a") as file:
         file.write('{"scene": "23", "rows": [{"id"')  # a line cut off by the kill
     seen: list[Any] = []
-    done = prepare(mar20, tmp_path / "out", progress=lambda *call: seen.append(call))
+    done = cut_chips(mar20, tmp_path / "out", progress=lambda *call: seen.append(call))
     assert seen[-1] == (SCENES, SCENES, "scenes")
     assert done.manifest.table.equals(whole.manifest.table)
     assert not journal.exists()
 
 
-def test_a_read_only_place_is_named(mar20: Annotated, tmp_path: Path) -> None:
+def test_a_read_only_place_is_named(mar20: SourceContent, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot be written"):
-        prepare(mar20, tmp_path / "file" / "out")
+        cut_chips(mar20, tmp_path / "file" / "out")
 
 
 @pytest.mark.kill
@@ -248,7 +246,7 @@ def test_a_read_only_place_is_named(mar20: Annotated, tmp_path: Path) -> None:
     ("option", "message"), [("size=64k", "No space left on device"), ("ro", "Read-only file system")]
 )
 def test_a_disk_that_is_full_or_read_only_is_named_and_has_no_manifest(
-    option: str, message: str, mar20: Annotated, tmp_path: Path
+    option: str, message: str, mar20: SourceContent, tmp_path: Path
 ) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -257,7 +255,7 @@ def test_a_disk_that_is_full_or_read_only_is_named_and_has_no_manifest(
         pytest.skip(f"a file system cannot be mounted here: {made.stderr.decode().strip()}")
     try:
         with pytest.raises(OutputError, match=message):
-            prepare(mar20, disk / "out")
+            cut_chips(mar20, disk / "out")
         assert not (disk / "out" / "manifest.parquet").exists()
     finally:
         subprocess.run(["umount", str(disk)], check=True)
@@ -273,7 +271,7 @@ def test_real_data_lose_nothing_and_leak_nothing(
     root = layouts.data_folder(folder)
     begin = time.monotonic()
     source = read_source(name, root)
-    done = prepare(source, tmp_path / "out")
+    done = cut_chips(source, tmp_path / "out")
     assert time.monotonic() - begin < 60
     assert_no_leak(done.manifest)
     found = roles_of_classes(done.manifest)
@@ -284,3 +282,17 @@ def test_real_data_lose_nothing_and_leak_nothing(
     assert all(places[scene] == group for scene, group in rows), "groups are as given, background included"
     assert len([label for label in found if label]) == classes
     assert all(set(counts) == {"train", "query", "gallery"} for label, counts in found.items() if label)
+
+
+def test_one_call_reads_cuts_and_splits_as_the_command_line_does(tmp_path: Path) -> None:
+    layouts.voc(tmp_path / "data", SCENES, mar20=True)
+    report = prepare(
+        "mar20", tmp_path / "data", tmp_path / "out", oriented=True, upright=True, margin=0, background=0,
+        protocol="uda", train_classes=("A1", "A2"), seed=3,
+    )  # fmt: skip
+    content = read_source("mar20", tmp_path / "data", oriented=True)
+    cutting = CutOptions(margin=0, upright=True, background=0)
+    splitting = SplitOptions(protocol="uda", train_classes=("A1", "A2"), seed=3)
+    assert cut_chips(content, tmp_path / "out", cutting, splitting).resumed
+    again = prepare("mar20", str(tmp_path / "data"), str(tmp_path / "two"), reuse_split=str(tmp_path / "out/split.csv"))
+    assert again.manifest.table.select(["id", "role"]).equals(report.manifest.table.select(["id", "role"]))
