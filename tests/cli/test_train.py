@@ -29,7 +29,7 @@ def test_from_a_recipe_to_a_run(tmp_path: Path) -> None:
     shown = run("train", str(tmp_path / "quick.toml"), "-o", out, "--set", "stage2.epochs=1", "--set", "seed=3")
     assert "epoch   3  stage 2" in shown
     assert "likelihood ratio" in shown
-    assert "embedder and metric are in" in run("train", "--resume", out)
+    assert "score it with `lookdown evaluate" in run("train", "--resume", out)
     told = CliRunner().invoke(app, ["train", "--resume", out, "--json"], catch_exceptions=False)
     found = json.loads(told.stdout)
     assert found["path"] == out
@@ -42,7 +42,7 @@ def test_only_the_last_word_goes_to_stdout(tmp_path: Path) -> None:
     typed = ["train", str(tmp_path / "quick.toml"), "-o", str(tmp_path / "run")]
     shown = CliRunner().invoke(app, typed, catch_exceptions=False)
     assert shown.stdout.splitlines() == [
-        f"embedder and metric are in {tmp_path / 'run'}; try `lookdown evaluate {tmp_path / 'run'}`"
+        f"wrote {tmp_path / 'run'}; score it with `lookdown evaluate {tmp_path / 'run'}`"
     ]
     assert "epoch   2  stage 1  loss" in shown.stderr
 
@@ -55,7 +55,7 @@ def test_a_run_goes_on_with_another_rate_and_nothing_else(tmp_path: Path) -> Non
     assert "lookdown train --resume RUN --set stage1.learning_rate=5e+37" in shown
     assert "can be changed" in run("train", "--resume", out, "--set", "seed=4")
     shown = run("train", "--resume", out, "--set", "stage1.learning_rate=0.01")
-    assert "embedder and metric are in" in shown
+    assert "score it with `lookdown evaluate" in shown
 
 
 @pytest.mark.parametrize(

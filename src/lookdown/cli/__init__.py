@@ -1,7 +1,8 @@
-"""The command line: one file a command, no logic of its own."""
+"""The command line: one file for each command, without logic of its own."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -29,17 +30,17 @@ app = typer.Typer(
     cls=CommandGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    epilog="Three commands to begin with, on a folder of your own images:\n\n"
+    epilog="Three commands to start with, on a folder of your own images:\n\n"
     "lookdown index --embedder tf_efficientnet_lite0 IMAGES -o gallery\n"
     "lookdown search gallery EXAMPLE.jpg --html hits.html\n"
     "lookdown serve gallery\n\n"
-    "`lookdown COMMAND --help` ends with examples; the pages are in docs/ of the repository.",
+    "`lookdown COMMAND --help` ends with examples; the documentation is in docs/ of the repository.",
 )
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from lookdown import __version__  # asks the installed packages
+        from lookdown import __version__  # slow, so only here
 
         typer.echo(f"lookdown {__version__}")
         raise typer.Exit
@@ -54,51 +55,30 @@ def lookdown(
     """Find every object like this one in overhead imagery, at a false-alarm rate you choose."""
 
 
-app.command(rich_help_panel=START, epilog=examples("lookdown demo", "lookdown demo -o elsewhere --json"))(demo)
-app.command(rich_help_panel=START, epilog=examples("lookdown doctor", "lookdown doctor --json"))(doctor)
+def _add(panel: str, command: Callable[..., None], *lines: str) -> None:
+    app.command(rich_help_panel=panel, epilog=examples(*(f"lookdown {line}" for line in lines)))(command)
+
+
+_add(START, demo, "demo", "demo -o elsewhere --json")
+_add(START, doctor, "doctor", "doctor --json")
 app.add_typer(prepare, name="prepare", rich_help_panel=METRIC)
-app.command(
-    rich_help_panel=METRIC,
-    epilog=examples(
-        "lookdown train recipes/synthetic.toml -o runs/synthetic", "lookdown train --resume runs/synthetic"
-    ),
-)(train)
-app.command(
-    rich_help_panel=METRIC,
-    epilog=examples(
-        "lookdown evaluate demo/run",
-        "lookdown evaluate demo/run --adapted demo/metric --data demo/abroad --json",
-    ),
-)(evaluate)
-app.command(rich_help_panel=METRIC, epilog=examples("lookdown adapt demo/run --data demo/abroad -o demo/metric"))(adapt)
-app.command(
-    rich_help_panel=METRIC,
-    epilog=examples("lookdown export demo/run", "lookdown export demo/gallery --runtime openvino --int8"),
-)(export)
-app.command(
-    rich_help_panel=ARCHIVE,
-    epilog=examples(
-        "lookdown index demo/run demo/world -o demo/gallery",
-        "lookdown index --embedder tf_efficientnet_lite0 IMAGES -o gallery",
-    ),
-)(index)
-app.command(
-    rich_help_panel=ARCHIVE,
-    epilog=examples(
-        "lookdown search demo/gallery EXAMPLE.jpg -k 20 --html hits.html",
-        "lookdown search demo/gallery EXAMPLE.jpg --false-alarm-rate 1e-2 --json",
-    ),
-)(search)
+_add(METRIC, train, "train recipes/synthetic.toml -o runs/synthetic", "train --resume runs/synthetic")
+_add(METRIC, evaluate, "evaluate demo/run", "evaluate demo/run --adapted demo/metric --data demo/abroad --json")
+_add(METRIC, adapt, "adapt demo/run --data demo/abroad -o demo/metric")
+_add(METRIC, export, "export demo/run", "export demo/gallery --runtime openvino --int8")
+_add(
+    ARCHIVE,
+    index,
+    "index demo/run demo/world -o demo/gallery",
+    "index --embedder tf_efficientnet_lite0 IMAGES -o gallery",
+)
+_add(
+    ARCHIVE,
+    search,
+    "search demo/gallery EXAMPLE.jpg -k 20 --html hits.html",
+    "search demo/gallery EXAMPLE.jpg --false-alarm-rate 1e-2 --json",
+)
 app.add_typer(gallery, name="gallery", rich_help_panel=ARCHIVE)
-app.command(
-    rich_help_panel=ARCHIVE,
-    epilog=examples("lookdown serve demo/gallery", "lookdown serve demo/gallery --port 8080 --access read"),
-)(serve)
-app.command(
-    rich_help_panel=PAPER,
-    epilog=examples("lookdown reproduce table1 --scale smoke", "lookdown reproduce all --data synthetic -o results"),
-)(reproduce)
-app.command(
-    rich_help_panel=PAPER,
-    epilog=examples("lookdown bench", "lookdown bench losses search -o results --json"),
-)(bench)
+_add(ARCHIVE, serve, "serve demo/gallery", "serve demo/gallery --port 8080 --access read")
+_add(PAPER, reproduce, "reproduce table1 --scale smoke", "reproduce all --data synthetic -o results")
+_add(PAPER, bench, "bench", "bench losses search -o results --json")

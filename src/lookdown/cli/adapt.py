@@ -1,41 +1,33 @@
-"""lookdown adapt: a run's metric, for images of another kind than it was trained on."""
+"""lookdown adapt: fit the metric of a run to images of another domain."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from lookdown.cli.json_output import AsJson, print_json
+from lookdown.cli.shared_options import Clusters, Method, Seed
 
 
 def adapt(
-    run: Annotated[Path, typer.Argument(help="folder of a run that `lookdown train` has finished")],
-    data: Annotated[
-        Path, typer.Option(help="manifest of the target's chips, from `lookdown prepare`; no labels needed")
-    ],
+    run: Annotated[Path, typer.Argument(help="folder of a finished `lookdown train`")],
+    data: Annotated[Path, typer.Option(help="manifest of the new images, from `lookdown prepare`; it needs no labels")],
     out: Annotated[Path, typer.Option("-o", "--out", help="folder to write the metric to")],
-    clusters: Annotated[
-        int | None, typer.Option(help="kinds of objects, and one for the background; else found by itself")
-    ] = None,
-    method: Annotated[
-        Literal["auto", "cplfpa"], typer.Option(help="the best on validation, or the paper's Algorithm 3")
-    ] = "auto",
-    labels: Annotated[
-        bool, typer.Option("--labels", help="take classes in the manifest for true, where given")
-    ] = False,
+    clusters: Clusters = None,
+    method: Method = "auto",
+    labels: Annotated[bool, typer.Option("--labels", help="use the labels of the manifest, where given")] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="do not look at every chip in four turns as well; clusters are less good")
+        bool, typer.Option("--quick", help="do not embed every chip in four turns as well; the clusters are worse")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of the clustering")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace a metric that is there")] = False,
+    seed: Seed = 0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace an existing metric")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a metric to images of another kind, without labels.
+    """Fit a metric to images of another domain, without labels.
 
-    No image needs a label and no network is trained: the metric alone is estimated anew, or kept where that would not
-    help.
+    The network is not trained again: only the metric is estimated anew, or kept if that would not help.
     """
     from lookdown.adaptation.adapt_run import adapt_run
     from lookdown.cli.progress import ProgressBar
@@ -44,7 +36,7 @@ def adapt(
     if out.exists() and not overwrite:
         raise OutputError(f"{out} exists; name another folder, or pass --overwrite to replace the metric in it")
     with ProgressBar("embedding") as progress:
-        found = adapt_run(
+        result = adapt_run(
             run,
             data,
             clusters="auto" if clusters is None else clusters,
@@ -54,10 +46,10 @@ def adapt(
             seed=seed,
             progress=progress,
         )
-    if found.skipped:
-        first = next(iter(found.skipped.values()))
-        typer.echo(f"{len(found.skipped):,} chips could not be read and are left out, the first: {first}", err=True)
-    adaptation = found.adaptation
+    if result.skipped:
+        first = next(iter(result.skipped.values()))
+        typer.echo(f"skipped {len(result.skipped):,} chips that cannot be read, the first: {first}", err=True)
+    adaptation = result.adaptation
     adaptation.metric.save(out, overwrite=overwrite)
     adapted, calibrated = adaptation.metric.pseudo_labelled_, adaptation.metric.calibration_ is not None
     if as_json:
@@ -69,13 +61,11 @@ def adapt(
             "helped": adaptation.helped,
             "reason": adaptation.reason,
             "separation": adaptation.separation,
-            "skipped": list(found.skipped.values()),
+            "skipped": list(result.skipped.values()),
         })  # fmt: skip
         return
     verdict = "not adapted" if not adapted else "adapted" if adaptation.helped else "adapted, though unlikely to help"
     typer.echo(f"{verdict}: {adaptation.reason}")
     if not calibrated:
-        typer.echo("the metric has no calibration: it ranks, and knows thresholds after calibrate on labelled chips")
-    typer.echo(
-        f"metric in {out}; `lookdown evaluate {run} --adapted {out} --data MANIFEST` compares it on labelled chips"
-    )
+        typer.echo("the metric is not calibrated: it ranks hits, but thresholds need `calibrate` on labelled chips")
+    typer.echo(f"wrote {out}; compare it on labelled chips: `lookdown evaluate {run} --adapted {out} --data MANIFEST`")

@@ -1,4 +1,4 @@
-"""lookdown bench: every figure beside a peer or a limit, measured in one run."""
+"""lookdown bench: measure lookdown beside its peers."""
 
 from __future__ import annotations
 
@@ -16,49 +16,48 @@ if TYPE_CHECKING:
 def bench(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="benchmarks by name, losses or search say; else all of them", show_default=False),
+        typer.Argument(help="names such as losses or search; all unless given", show_default=False),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="small sizes, to see that everything runs; targets are not judged")
+        bool, typer.Option("--quick", help="small sizes, to check that everything runs; targets are not judged")
     ] = False,
-    out: Annotated[Path, typer.Option("--out", "-o", help="bench.json, the page and its chart go here")] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", help="folder for bench.json, the page and its chart")] = Path(
         "runs/bench"
     ),
     as_json: AsJson = False,
 ) -> None:
     """Measure lookdown beside its peers on this machine.
 
-    Each benchmark is a process of its own with its threads pinned. The exit code is 1 if one failed or missed its
-    target; the others go on.
+    Each benchmark runs in its own process with a fixed number of threads. The exit code is 1 if one failed or missed
+    its target; the others still run.
     """
     from lookdown.cli.progress import ProgressBar
     from lookdown.lab.bench.benchmarks import run_benchmarks
 
     with ProgressBar("") as progress:
-        found = run_benchmarks(names or [], out, quick=quick, note=progress.note)
+        benchmarks = run_benchmarks(names or [], out, quick=quick, note=progress.note)
     if as_json:
-        print_json(found.content())
+        print_json(benchmarks.content())
     else:
-        _print_table(found)
+        _print_table(benchmarks)
         typer.echo(f"\n{out / 'bench.md'}")
-    if not found.good:
+    if not benchmarks.good:
         raise typer.Exit(1)
 
 
-def _print_table(found: Benchmarks) -> None:
-    """Print colours and columns on a terminal, Markdown elsewhere."""
+def _print_table(benchmarks: Benchmarks) -> None:
+    """Print a coloured table on a terminal, and Markdown elsewhere."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     console = Console()
     if not console.is_terminal:
-        typer.echo(found.table())
+        typer.echo(benchmarks.table())
         return
     table = Table("ours", "", "peer or limit", "", "ours / theirs", "target", "")
-    for outcome in found.outcomes:
+    for outcome in benchmarks.outcomes:
         table.add_section()
-        for line in found.lines(outcome):
-            style = "red" if line[-1] in ("MISSED", "FAILED") else None
-            table.add_row(*map(escape, line), style=style)
+        for line in benchmarks.lines(outcome):
+            table.add_row(*map(escape, line), style="red" if line[-1] in ("MISSED", "FAILED") else None)
     console.print(table)

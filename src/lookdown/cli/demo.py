@@ -1,4 +1,4 @@
-"""lookdown demo: the whole story on the synthetic world."""
+"""lookdown demo: the whole workflow on a synthetic world."""
 
 from __future__ import annotations
 
@@ -13,31 +13,29 @@ from lookdown.cli.json_output import AsJson, print_json
 
 
 def demo(
-    out: Annotated[Path, typer.Option("-o", "--out", help="folder to work in; what is there is used again")] = Path(
-        "demo"
-    ),
+    out: Annotated[Path, typer.Option("-o", "--out", help="folder to work in; it is reused")] = Path("demo"),
     as_json: AsJson = False,
 ) -> None:
-    """Tell the whole story on a world of its own, in minutes.
+    """Run the whole workflow on a synthetic world, in minutes.
 
-    Draws ships and aircraft from above, trains on them, compares with baselines, meets another sensor with kinds it
-    has never seen, adapts, indexes chips and scenes, searches them, and writes a page of what was found. Stopped and
-    typed again, it goes on where it was.
+    Draws ships and aircraft from above, trains on them, compares with baselines, moves to another sensor and to kinds
+    that were never seen, adapts, indexes chips and scenes, searches them, and writes a page with the results. Run it
+    again to continue after an interrupt.
     """
     from lookdown.cli.progress import ProgressBar
     from lookdown.lab.demo import Listener, tell
 
-    with ProgressBar("beginning") as progress:
+    with ProgressBar("starting") as progress:
 
         def chapter(title: str) -> None:
             progress.say(title)
             progress.begin(title.split(":")[0])
 
         program = "lookdown" if shutil.which("lookdown") else sys.argv[0]
-        told = tell(out, listener=Listener(chapter, progress, progress.say), program=program)
+        story = tell(out, listener=Listener(chapter, progress, progress.say), program=program)
     if as_json:
-        print_json(told)
+        print_json(story)
         return
-    typer.echo(f"\nlook at {told.page}, then try:\n")
-    for line in told.commands:
+    typer.echo(f"\nlook at {story.page}, then try:\n")
+    for line in story.commands:
         typer.echo(f"  {line}")

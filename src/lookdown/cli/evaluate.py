@@ -1,4 +1,4 @@
-"""lookdown evaluate: how well a run finds the queries of a manifest."""
+"""lookdown evaluate: score how well a run finds the queries of a manifest."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="folder of a run that `lookdown train` has finished")],
+    run: Annotated[Path, typer.Argument(help="folder of a finished `lookdown train`")],
     metric: Annotated[
-        Literal["cosine", "euclidean", "glrt"] | None, typer.Option(help="one metric; else cosine against glrt")
+        Literal["cosine", "euclidean", "glrt"] | None,
+        typer.Option(help="one metric only, instead of cosine and glrt"),
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="another manifest than the one trained on")] = None,
-    adapted: Annotated[Path | None, typer.Option(help="a metric from `lookdown adapt`, against the run's own")] = None,
+    data: Annotated[Path | None, typer.Option(help="another manifest than that of the run")] = None,
+    adapted: Annotated[
+        Path | None, typer.Option(help="metric from `lookdown adapt`, to compare with the run's own")
+    ] = None,
     exported: Annotated[
-        str | None, typer.Option(help="embed by an export of the run, openvino-int8 say, instead of torch")
+        str | None, typer.Option(help="export of the run that embeds instead of torch, such as openvino-int8")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score how well a run finds what it is asked for.
+    """Score how well a run finds the queries of a manifest.
 
-    Every query of the manifest searches the gallery, by the cosine and by the likelihood ratio unless told otherwise.
+    Every query searches the gallery of the manifest, by the cosine and by the likelihood ratio.
     """
     from lookdown.cli.progress import ProgressBar
     from lookdown.errors import InputError
@@ -42,20 +45,20 @@ def evaluate(
     second: MetricName
     first, second = ("glrt", "adapted") if adapted else ("cosine", "glrt")
     with ProgressBar("embedding") as progress:
-        wanted = (metric,) if metric else (first, second)
-        found = evaluate_run(run, wanted, data, adapted=adapted, exported=exported, progress=progress)
-    if found.unreadable.first:
-        typer.echo(str(found.unreadable), err=True)
-    gain = None if metric else found.evaluations[second].difference(found.evaluations[first])
+        metrics = (metric,) if metric else (first, second)
+        result = evaluate_run(run, metrics, data, adapted=adapted, exported=exported, progress=progress)
+    if result.unreadable.first:
+        typer.echo(str(result.unreadable), err=True)
+    gain = None if metric else result.evaluations[second].difference(result.evaluations[first])
     if as_json:
         print_json({
-            "evaluations": {name: json.loads(one.to_json()) for name, one in found.evaluations.items()},
-            "means": {name: _means(one) for name, one in found.evaluations.items()},
+            "evaluations": {name: json.loads(evaluation.to_json()) for name, evaluation in result.evaluations.items()},
+            "means": {name: _means(evaluation) for name, evaluation in result.evaluations.items()},
             "difference": None if gain is None else {"of": second, "minus": first, **_estimate(gain)},
-            "unreadable": found.unreadable,
+            "unreadable": result.unreadable,
         })  # fmt: skip
         return
-    for name, evaluation in found.evaluations.items():
+    for name, evaluation in result.evaluations.items():
         typer.echo(f"{name}\n{evaluation.table()}\n")
     if gain is not None:
         typer.echo(f"{second} - {first}: {gain:+.4f} mAP, 95 % from {gain.low:+.4f} to {gain.high:+.4f}")

@@ -1,7 +1,8 @@
-"""lookdown gallery: look after a gallery: what it holds, its metrics, its labels."""
+"""lookdown gallery: manage the contents, the metrics and the labels of a gallery."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,7 +10,7 @@ import typer
 
 from lookdown.cli.command_group import examples
 from lookdown.cli.json_output import AsJson, print_json
-from lookdown.cli.worker_options import Workers
+from lookdown.cli.shared_options import Clusters, Method, Seed, Workers
 
 if TYPE_CHECKING:
     from lookdown.gallery import Learnt
@@ -18,7 +19,7 @@ __all__ = ["gallery"]
 
 gallery = typer.Typer(
     no_args_is_help=True,
-    help="Look after a gallery: what it holds, its metrics, its labels.",
+    help="Manage a gallery: its contents, its metrics and its labels.",
     epilog=examples("lookdown gallery stats demo/gallery", "lookdown gallery adapt demo/gallery"),
 )
 
@@ -27,9 +28,7 @@ Folder = Annotated[Path, typer.Argument(metavar="GALLERY", help="folder written 
 
 @gallery.command(epilog=examples("lookdown gallery stats demo/gallery", "lookdown gallery stats demo/gallery --json"))
 def stats(folder: Folder, as_json: AsJson = False) -> None:
-    """Say what a gallery holds."""
-    from dataclasses import asdict
-
+    """Show what a gallery holds."""
     from lookdown.gallery import Gallery
 
     found = Gallery.open(folder).stats()
@@ -46,12 +45,10 @@ def stats(folder: Folder, as_json: AsJson = False) -> None:
 )
 def metrics(
     folder: Folder,
-    use: Annotated[str | None, typer.Option(help="search by this one from now on")] = None,
+    use: Annotated[str | None, typer.Option(help="metric to search by from now on")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the metrics of a gallery, or choose the one to use."""
-    from dataclasses import asdict
-
     from lookdown.gallery import Gallery
 
     opened = Gallery.open(folder)
@@ -62,7 +59,7 @@ def metrics(
         return
     for metric in opened.metrics():
         mark = "*" if metric.name == opened.metric else " "
-        rates = "knows rates" if metric.calibrated else "no rates"
+        rates = "calibrated" if metric.calibrated else "no rates"
         typer.echo(f"{mark} {metric.name:<16} {metric.created[:19]}  {rates:<11}  {metric.about}")
 
 
@@ -74,19 +71,19 @@ def metrics(
 )
 def label(
     folder: Folder,
-    ids: Annotated[list[str], typer.Argument(help="chips, by the ids that `lookdown search` shows")],
-    kind: Annotated[str | None, typer.Option("--as", help="what they show")] = None,
-    background: Annotated[bool, typer.Option("--background", help="they show none of the objects")] = False,
-    clear: Annotated[bool, typer.Option("--clear", help="take their labels away")] = False,
-    teach: Annotated[bool, typer.Option("--teach/--no-teach", help="re-estimate the metric with all labels")] = True,
+    ids: Annotated[list[str], typer.Argument(help="ids of chips, as `lookdown search` shows them")],
+    kind: Annotated[str | None, typer.Option("--as", help="kind of object that the chips show")] = None,
+    background: Annotated[bool, typer.Option("--background", help="the chips show no object")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="remove the labels of the chips")] = False,
+    teach: Annotated[bool, typer.Option("--teach/--no-teach", help="estimate the metric again with all labels")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Say what chips show, and teach the metric by it."""
+    """Label chips, and teach the metric by the labels."""
     from lookdown.errors import InputError
     from lookdown.gallery import Gallery
 
     if (kind is not None) + background + clear != 1:
-        raise InputError("say one thing: --as KIND, --background, or --clear")
+        raise InputError("give exactly one of --as KIND, --background and --clear")
     opened = Gallery.open(folder)
     labels, empty = ([], ids) if background else (ids, [])
     kinds = [kind] * len(labels)
@@ -109,20 +106,17 @@ def label(
 )
 def adapt(
     folder: Folder,
-    clusters: Annotated[
-        int | None, typer.Option(help="kinds of objects, and one for the background; else found by itself")
-    ] = None,
-    method: Annotated[
-        Literal["auto", "cplfpa"], typer.Option(help="the best on validation, or the paper's Algorithm 3")
-    ] = "auto",
+    clusters: Clusters = None,
+    method: Method = "auto",
     labels: Annotated[
-        Literal["marked", "all", "none"], typer.Option(help="which labels count: yours, also the manifest's, none")
+        Literal["marked", "all", "none"],
+        typer.Option(help="labels to use: of users, also of manifests, or none"),
     ] = "marked",
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of the clustering")] = 0,
+    seed: Seed = 0,
     workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit the metric to what the gallery holds.
+    """Fit the metric to the chips of the gallery.
 
     No image is embedded again, and none needs a label.
     """
@@ -137,8 +131,11 @@ def adapt(
 @gallery.command(epilog=examples("lookdown gallery calibrate demo/gallery --labels all"))
 def calibrate(
     folder: Folder,
-    labels: Annotated[Literal["marked", "all"], typer.Option(help="which labels count")] = "all",
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of the intervals")] = 0,
+    labels: Annotated[
+        Literal["marked", "all"],
+        typer.Option(help="labels to use: of users, or also of manifests"),
+    ] = "all",
+    seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Measure false-alarm rates on the labelled chips."""
@@ -156,30 +153,30 @@ def calibrate(
 )
 def remove(
     folder: Folder,
-    ids: Annotated[list[str] | None, typer.Argument(help="chips by their ids")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(help="ids of chips")] = None,
     scene: Annotated[list[str] | None, typer.Option(help="all chips of this scene; repeatable")] = None,
-    kind: Annotated[list[str] | None, typer.Option("--label", help="all chips of this class; repeatable")] = None,
+    kind: Annotated[list[str] | None, typer.Option("--label", help="all chips of this label; repeatable")] = None,
     sensor: Annotated[list[str] | None, typer.Option(help="all chips of this sensor; repeatable")] = None,
-    since: Annotated[str | None, typer.Option(help="all since then")] = None,
-    until: Annotated[str | None, typer.Option(help="all until then")] = None,
+    since: Annotated[str | None, typer.Option(help="all chips taken at this time or later")] = None,
+    until: Annotated[str | None, typer.Option(help="all chips taken at this time or earlier")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take chips out of a gallery.
+    """Remove chips from a gallery.
 
-    Conditions together must all hold.
+    A chip must meet all of the conditions.
     """
     from lookdown.errors import InputError
     from lookdown.gallery import Gallery, Where
 
     where = Where(scene=scene or None, label=kind or None, sensor=sensor or None, since=since, until=until)
     if bool(ids) != where.everything:
-        raise InputError("say which chips: by ids, or by --scene, --label, --sensor, --since, --until")
+        raise InputError("say which chips: by ids, or by conditions (--scene, --label, --sensor, --since, --until)")
     opened = Gallery.open(folder)
-    gone = opened.remove(ids) if ids else opened.remove(where=where)
+    removed = opened.remove(ids) if ids else opened.remove(where=where)
     if as_json:
-        print_json({"removed": gone, "chips": len(opened)})
+        print_json({"removed": removed, "chips": len(opened)})
         return
-    typer.echo(f"{gone:,} chips removed; {len(opened):,} left in {folder}")
+    typer.echo(f"{removed:,} chips removed; {len(opened):,} left in {folder}")
 
 
 def _show(learnt: Learnt) -> None:

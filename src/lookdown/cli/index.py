@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from lookdown.cli.engine_options import Engine, Uri
 from lookdown.cli.json_output import AsJson, print_json
-from lookdown.cli.worker_options import Workers
+from lookdown.cli.shared_options import Engine, Uri, Workers
 
 
 def index(

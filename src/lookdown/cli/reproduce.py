@@ -1,4 +1,4 @@
-"""lookdown reproduce: the paper's tables and figures, on the data that are here."""
+"""lookdown reproduce: make the tables and figures of the paper."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def reproduce(
         list[str],
         typer.Argument(
             help="table1 to table12, figure1, figure4, figure5, figure6, robustness, false-alarms, or all of these; "
-            "choose (hyperparameters, on validation splits) and study (every loss in every way)",
+            "also choose (hyperparameters, on validation splits) and study (every loss with every metric)",
             show_default=False,
         ),
     ],
@@ -23,27 +23,27 @@ def reproduce(
         Literal["paper", "cpu", "head", "smoke"],
         typer.Option(
             help="paper: its settings, for a GPU; cpu: a small network, fine-tuned; head: a frozen trunk; smoke: "
-            "seconds, to see that it runs"
+            "seconds, to check that it runs"
         ),
     ] = "head",
     data: Annotated[
         str | None,
         typer.Option(
-            help="mar20, fair1m, synthetic, or a folder from `lookdown prepare` with --split none; else what stands "
-            "for the paper's data",
+            help="mar20, fair1m, synthetic, or a folder from `lookdown prepare` with --split none; the data of the "
+            "paper unless given",
             show_default=False,
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=0, help="how many; 0: as the scale has")] = 0,
-    runs: Annotated[Path, typer.Option(help="trained networks and prepared data are kept here")] = Path(
+    seeds: Annotated[int, typer.Option(min=0, help="number of seeds; 0 for that of the scale")] = 0,
+    runs: Annotated[Path, typer.Option(help="folder that keeps trained networks and prepared data")] = Path(
         "runs/reproduce"
     ),
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="pages go here; else RUNS/results")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="folder for the pages, else RUNS/results")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the paper's tables and figures, ours beside the paper's.
+    """Make the tables and figures of the paper again.
 
-    What was trained before is used again.
+    Each shows our numbers beside the paper's. Networks that were trained before are reused.
     """
     from lookdown.cli.progress import ProgressBar
     from lookdown.lab.paper.reproduce import reproduce as make
@@ -51,12 +51,12 @@ def reproduce(
 
     files: list[Path] = []
 
-    def wrote(file: Path) -> None:
+    def on_file(file: Path) -> None:
         files.append(file)
         if not as_json:
             typer.echo(str(file))
 
     with ProgressBar("") as progress:
-        make(targets, Setting(scale, runs, data, seeds, progress.note), out or runs / "results", wrote)
+        make(targets, Setting(scale, runs, data, seeds, progress.note), out or runs / "results", on_file)
     if as_json:
         print_json({"files": files})

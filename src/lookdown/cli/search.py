@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from lookdown.cli.engine_options import Engine, Uri
 from lookdown.cli.json_output import AsJson
+from lookdown.cli.shared_options import Engine, Uri
 
 
 def search(

@@ -1,4 +1,4 @@
-"""lookdown train: from a recipe to a run."""
+"""lookdown train: train a network and its metric from a recipe."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 def train(
     recipe: Annotated[
         Path | None,
-        typer.Argument(help="a TOML recipe, or one that comes with lookdown by its name, such as synthetic"),
+        typer.Argument(help="a TOML file, or the name of a recipe that comes with lookdown, such as synthetic"),
     ] = None,
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="folder of the run, new or empty")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="folder for the run, new or empty")] = None,
     override: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
-            help="key=value over the recipe's, such as stage2.epochs=20; repeatable; with --resume, of learning rates "
-            "and optimizer.clip only",
+            help="replace a value of the recipe: key=value, such as stage2.epochs=20; repeatable; with --resume, only "
+            "learning rates and optimizer.clip",
         ),
     ] = None,
-    resume: Annotated[Path | None, typer.Option(help="the folder of a run that was stopped: go on with it")] = None,
+    resume: Annotated[Path | None, typer.Option(help="folder of an interrupted run to continue")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train an embedder and its metric from a recipe.
+    """Train a network and its metric from a recipe.
 
-    It can be killed at any time, and resumed to the same bits.
+    You can interrupt it at any time; a resumed run gives the same bits.
     """
     from lookdown.cli.progress import ProgressBar
     from lookdown.config import read_recipe
@@ -44,27 +44,27 @@ def train(
 
     if (recipe is None) == (resume is None) or (recipe is None) != (out is None):
         raise InputError("give a recipe and a folder, `lookdown train RECIPE -o RUN`, or `lookdown train --resume RUN`")
-    first = os.environ.get("RANK", "0") == "0"  # of several processes, one speaks
+    first = os.environ.get("RANK", "0") == "0"  # only the first of several processes prints
     with ProgressBar("reading", quiet=not first) as progress:
-        begun, validated = False, ""
+        started, validation = False, ""
 
         def on_step(step: Step) -> None:
-            nonlocal begun
+            nonlocal started
             total, done = step.epochs * step.steps, step.epoch * step.steps + step.step
-            if not begun:
+            if not started:
                 progress.begin("training", done)
-                begun = True
+                started = True
             progress.move(
                 done + 1,
                 total,
                 "steps",
                 description=f"stage {step.stage}, epoch {step.epoch + 1} of {step.epochs}",
-                detail=f"loss {step.loss:.3f}  accuracy {step.accuracy:.2f}{validated}",
+                detail=f"loss {step.loss:.3f}  accuracy {step.accuracy:.2f}{validation}",
             )
 
         def on_epoch(record: dict[str, float | int]) -> None:
-            nonlocal validated
-            validated = f"  validation mAP {record['validation_map']:.3f}"
+            nonlocal validation
+            validation = f"  validation mAP {record['validation_map']:.3f}"
             progress.say(
                 f"epoch {record['epoch']:>3}  stage {record['stage']}  loss {record['loss']:.4f}  accuracy "
                 f"{record['accuracy']:.3f}  validation mAP {record['validation_map']:.4f}  {record['seconds']:.1f} s"
@@ -82,4 +82,4 @@ def train(
     if as_json:
         print_json({"path": run.path, "data": run.data, "trunk": run.trunk, "history": run.history()})
         return
-    typer.echo(f"embedder and metric are in {run.path}; try `lookdown evaluate {run.path}`")
+    typer.echo(f"wrote {run.path}; score it with `lookdown evaluate {run.path}`")
