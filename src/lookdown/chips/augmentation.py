@@ -16,12 +16,12 @@ __all__ = ["Augmentation", "Strengths", "blur", "brighten", "contrast", "haze", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strengths:
-    """How far each change may go; an image draws its own amount uniformly, and 0 switches a change off."""
+    """The largest amount of each change; each image draws its own amount uniformly, and 0 switches a change off."""
 
-    rotation: float = 180.0  # degrees either way; 180 is every heading, as nadir imagery has no upright
+    rotation: float = 180.0  # degrees either way; 180 allows every heading, since imagery from above has no upright
     flip: float = 0.5  # probability of each of the two flips
-    scale: float = 0.1  # sizes from 1 - scale to 1 + scale; small, as size tells kinds of objects apart
-    shift: float = 0.05  # part of the side, either way: boxes are rarely centred to the pixel
+    scale: float = 0.1  # sizes from 1 - scale to 1 + scale; small, because size tells kinds apart
+    shift: float = 0.05  # share of the side, either way: boxes are rarely centred to the pixel
     brightness: float = 0.2  # factors from 1 - brightness to 1 + brightness
     contrast: float = 0.2  # factors from 1 - contrast to 1 + contrast
     haze: float = 0.2  # largest share of `haze_grey` in the blend
@@ -38,17 +38,16 @@ class Strengths:
 
     @classmethod
     def off(cls) -> Strengths:
-        """Return strengths that change nothing, to switch on single changes with `dataclasses.replace`."""
+        """Return strengths that change nothing; switch on single changes with `dataclasses.replace`."""
         return cls(rotation=0, flip=0, scale=0, shift=0, brightness=0, contrast=0, haze=0, blur=0, noise=0)
 
 
 class Augmentation(nn.Module):
-    """Change every image of a batch in its own way, with all randomness from the generator handed in.
+    """Change every image of a batch in its own random way.
 
-    Images are (B, C, H, W) with any number of bands, uint8 or floats from 0 to 1, and come back as they came. The
-    order is that of the light: the object and its pose, illumination, air, optics, sensor. An image's draws do not
-    depend on which changes are on, so two runs that differ in one strength differ in nothing else. Nor do they depend
-    on the images after it: a part of a batch, from place `first` on, is changed as it would be within the whole.
+    Changes follow the path of the light: the object and its pose, illumination, air, optics, sensor. The random numbers
+    of an image do not depend on which changes are on, so two runs that differ in one strength differ in nothing else.
+    Nor do they depend on later images: a slice of a batch is changed as it would be within the whole.
     """
 
     def __init__(self, strengths: Strengths | None = None) -> None:
@@ -57,10 +56,15 @@ class Augmentation(nn.Module):
 
     @torch.no_grad()
     def forward(self, images: Tensor, generator: torch.Generator, first: int = 0) -> Tensor:
-        """Return changed images with the shape and dtype of `images`, which stay as they are."""
+        """Return changed copies with the same shape and dtype.
+
+        images: (B, C, H, W) with any number of bands, uint8 or floats from 0 to 1.
+        generator: the source of all randomness.
+        first: position of the first image, if `images` is a slice of a larger batch.
+        """
         strengths = self.strengths
         _refuse_unusable(images)
-        # From a copy, before the rows: the same for every part of a batch, and noise moves no other draw.
+        # Drawn from a copy: the same for every slice of a batch, and without effect on the other random numbers.
         noise_seed = int(torch.randint(1 << 62, (), generator=generator.clone_state(), device=generator.device))
         rows = torch.rand(first + len(images), 11, generator=generator, device=generator.device)
         uniform = rows[first:].to(images.device)
@@ -87,22 +91,22 @@ class Augmentation(nn.Module):
             x = blur(x, optics.abs() * strengths.blur, largest=strengths.blur)
         if strengths.noise:
             x = x + _per_image(sensor.abs() * strengths.noise) * _noise(x, noise_seed + first)
-        x = x.clamp(0, 1)  # only here: a sensor saturates, the light before it does not
+        x = x.clamp(0, 1)  # only at the end: the sensor saturates, not the light
         return (x * 255).round().to(torch.uint8) if images.dtype == torch.uint8 else x.to(images.dtype)
 
 
 def warp(images: Tensor, *, degrees: Tensor, scale: Tensor, shift: Tensor, flip: Tensor) -> Tensor:
     """Flip, rotate counter-clockwise, scale and shift each image about its centre, sampled once (bilinear).
 
-    `degrees` and `scale` are (B,); `shift` is (B, 2), right and down in parts of the side; `flip` is (B, 2) booleans,
-    left-right and up-down. What lies beyond the border gets the image's mean colour, as in `letterbox`: a reflection
-    would mirror the bow of a ship that fills its chip, and so lengthen it at every slanted heading.
+    `degrees` and `scale` are (B,); `shift` is (B, 2), right and down as shares of the side; `flip` is (B, 2) booleans,
+    left-right and up-down. Pixels from beyond the border get the image's mean colour, as in `letterbox`: a reflection
+    would mirror the bow of a ship that fills its chip, and so make the ship longer.
     """
     _, _, h, w = images.shape
     angle = torch.deg2rad(degrees)
     cos, sin = angle.cos() / scale, angle.sin() / scale
     mirror = 1 - 2 * flip.to(images.dtype)
-    # From places in the result back to places in the image, where y points down and a side is 2 long.
+    # From positions in the result back to positions in the image, where y points down and a side is 2 long.
     rows = [torch.stack([cos, -sin * h / w], 1), torch.stack([sin * w / h, cos], 1)]
     inverse = torch.stack(rows, 1) * mirror[:, :, None]
     theta = torch.cat([inverse, -inverse @ (2 * shift)[:, :, None]], 2)
@@ -130,11 +134,11 @@ def haze(images: Tensor, amount: Tensor, grey: float) -> Tensor:
 
 
 def blur(images: Tensor, sigma: Tensor, *, largest: float) -> Tensor:
-    """Blur each image with a Gaussian of its own standard deviation in pixels, cut at three of the largest there is."""
+    """Blur each image with a Gaussian of its own standard deviation in pixels, truncated at three times `largest`."""
     b, c, h, w = images.shape
     radius = max(1, math.ceil(3 * largest))
     steps = torch.arange(-radius, radius + 1, dtype=images.dtype, device=images.device)
-    kernels = (-((steps / sigma[:, None].clamp_min(1e-3)) ** 2) / 2).exp()  # 1e-3: a spike, which changes nothing
+    kernels = (-((steps / sigma[:, None].clamp_min(1e-3)) ** 2) / 2).exp()  # at 1e-3 a spike, which changes nothing
     kernels = (kernels / kernels.sum(1, keepdim=True)).repeat_interleave(c, 0)[:, None]
     padded = functional.pad(images, (radius,) * 4, mode="replicate").view(1, b * c, h + 2 * radius, w + 2 * radius)
     across = functional.conv2d(padded, kernels[:, :, None, :], groups=b * c)
@@ -142,12 +146,12 @@ def blur(images: Tensor, sigma: Tensor, *, largest: float) -> Tensor:
 
 
 def _noise(images: Tensor, seed: int) -> Tensor:
-    """Return standard normal values, those of each image from a seed of its own, the next after that of the last."""
-    source = torch.Generator(images.device)
-    drawn = torch.empty(images.shape, dtype=images.dtype, device=images.device)
-    for place, values in enumerate(drawn):
-        values.normal_(generator=source.manual_seed(seed + place))
-    return drawn
+    """Return standard normal values; each image has a seed of its own, counted up from `seed`."""
+    generator = torch.Generator(images.device)
+    noise = torch.empty(images.shape, dtype=images.dtype, device=images.device)
+    for row, values in enumerate(noise):
+        values.normal_(generator=generator.manual_seed(seed + row))
+    return noise
 
 
 def _per_image(values: Tensor) -> Tensor:
@@ -157,7 +161,7 @@ def _per_image(values: Tensor) -> Tensor:
 def _as_working_floats(images: Tensor) -> Tensor:
     if images.dtype == torch.uint8:
         return images.float() / 255
-    return images.to(torch.promote_types(images.dtype, torch.float32))  # half precision is too coarse to sample at
+    return images.to(torch.promote_types(images.dtype, torch.float32))  # half precision is too coarse for resampling
 
 
 def _refuse_unusable(images: Tensor) -> None:

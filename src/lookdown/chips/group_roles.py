@@ -1,4 +1,4 @@
-"""Which role each group of chips gets, so that every class comes near to its wanted share in every role."""
+"""The role of each group of chips, chosen so that every class comes near its wanted share in every role."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ __all__ = ["Array", "Counts", "balance", "held_by_role"]
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-_TRIES = 20  # orders of the groups; the best one counts
-_TRIED_GROUPS = 20_000  # over all tries: many small groups need no second one
-_MOVES = 1000  # of one group to another role, after the greedy start
-_MOVED_COUNTS = 100_000_000  # entries of groups x classes looked at for moves: where groups are many, greedy is near
+_TRIES = 20  # orders of the groups; the best is taken
+_TRIED_GROUPS = 20_000  # over all tries: one try is enough for many small groups
+_MOVES = 1000  # of a group to another role, after the greedy start
+_MOVED_COUNTS = 100_000_000  # entries of groups x classes examined for moves: greedy is good with many groups
 
 
 def balance(counts: Counts, wanted: Array, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Return the role of each group, so that objects held (role, class) come near to those wanted.
+    """Return the role of each group, such that the objects held (role, class) come near those wanted.
 
     Groups are taken roughly from the largest to the smallest, each to the role that reduces the deviation most; then
-    single groups move as long as that helps. The deviation is the sum of (held - wanted)^2 / wanted, over the roles
-    that a class has a share in. The size is blurred by chance, else every seed would give nearly the same split.
+    single groups move as long as that helps. The deviation is the sum of (held - wanted)^2 / wanted over the roles that
+    a class has a share in. Sizes are blurred at random; otherwise every seed would give nearly the same split.
+
+    counts: (groups, classes) objects.
+    wanted: (roles, classes) objects.
     """
     size = counts.sum(axis=1)
     best, least = np.zeros(len(counts), dtype=np.intp), np.inf
@@ -36,7 +39,7 @@ def balance(counts: Counts, wanted: Array, rng: np.random.Generator) -> NDArray[
         cost = float(_cost(held_by_role(counts, role_of), wanted).sum())
         if cost < least:
             best, least = role_of, cost
-        if cost < wanted.shape[1]:  # about one object off a class: no order can do much better
+        if cost < wanted.shape[1]:  # about one object off in each class: no order does much better
             break
     return best
 
@@ -63,7 +66,7 @@ def _deviation(held: Array | Counts, wanted: Array) -> Array:
 
 
 def _cost(held: Array | Counts, wanted: Array) -> Array:
-    """Return the deviation; a role without any object of a class that it should have weighs more than all else."""
+    """Return the deviation; a role without any object of a class that it should have outweighs all else."""
     lacking = ((held == 0) & (wanted > 0)).sum(axis=-1)
     return np.asarray(_deviation(held, wanted) + 1e9 * lacking)
 

@@ -16,9 +16,10 @@ import pyarrow.parquet
 import shapely
 from numpy.typing import NDArray
 
+from lookdown.atomic import replacing
 from lookdown.errors import ManifestError
 
-__all__ = ["ROLES", "SCHEMA", "Manifest"]
+__all__ = ["ROLES", "SCHEMA", "Manifest", "polygon_wkt"]
 
 ROLES = ("train", "query", "gallery")
 SCHEMA = pa.schema([
@@ -35,28 +36,39 @@ SCHEMA = pa.schema([
     pa.field("sensor", pa.string()),
     pa.field("gsd", pa.float64()),  # metres a pixel
 ])  # fmt: skip
-_ROOT = b"lookdown.root"
-_SHOWN = 5
+_ROOT = b"lookdown.root"  # the key of the root in the metadata of the file
+_LISTED_PROBLEMS = 5
 _POLYGON = re.compile(r"\s*POLYGON", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Chips with their place, class and role; `table` has the columns of `SCHEMA`, paths are relative to `root`."""
+    """A table of chips: their files, scenes, classes and roles, and where they lie on Earth.
+
+    table: a row a chip, with the columns of `lookdown.chips.manifest.SCHEMA`.
+    root: the folder that the column `path` starts from.
+
+    >>> chip = {"id": "7", "path": "7.jpg", "scene": "port", "role": "gallery", "background": False}
+    >>> manifest = Manifest.of_rows([{**chip, "label": "tanker", "scene_group": "port"}], Path("chips"))
+    >>> len(manifest), manifest.labels, manifest.paths[0].as_posix(), len(manifest.with_role("train"))
+    (1, ['tanker'], 'chips/7.jpg', 0)
+    """
 
     table: pa.Table
     root: Path
 
     @classmethod
     def of_rows(cls, rows: Iterable[dict[str, Any]], root: Path) -> Self:
-        """Build a manifest from one mapping a chip; columns that are not given are empty."""
+        """Build a manifest from one mapping a chip; columns that a mapping lacks are empty."""
         return cls(pa.Table.from_pylist(list(rows), schema=SCHEMA), root)
 
     @classmethod
     def read(cls, path: str | Path, *, root: str | Path | None = None, check_files: bool = True) -> Self:
-        """Read and check `manifest.parquet` (a file, or the folder that holds it) or a CSV with the same columns.
+        """Read and check a manifest.
 
-        Chips lie below `root`: the one recorded in the file, else the folder of the file, unless another is given.
+        path: a Parquet file, a CSV with the same columns, or the folder that holds `manifest.parquet`.
+        root: the folder of the chips; by default the one recorded in the file, else the folder of the file.
+        check_files: refuse the manifest if a chip is missing.
         """
         file = Path(path)
         file = file / "manifest.parquet" if file.is_dir() else file
@@ -69,26 +81,25 @@ class Manifest:
         return manifest
 
     def write(self, file: Path) -> None:
-        """Check, then write as Parquet: beside the file first, then renamed, so that it is whole or absent."""
+        """Check the table and write it as Parquet."""
         _refuse(_problems(self.table), file)
         relative = self.root.resolve() == file.parent.resolve()
         root = "." if relative else str(self.root.resolve())
         table = self.table.replace_schema_metadata({_ROOT: root.encode()})
-        beside = file.with_name(f".{file.name}.part")
-        pyarrow.parquet.write_table(table, beside)
-        beside.rename(file)
+        with replacing(file) as temporary:
+            pyarrow.parquet.write_table(table, temporary)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
     @property
     def paths(self) -> list[Path]:
-        """Where the chips are."""
+        """The files of the chips."""
         return [self.root / path for path in self.table["path"].to_pylist()]
 
     @property
     def labels(self) -> list[str | None]:
-        """The class of each chip, None where it is not known."""
+        """The class of each chip, None where it is unknown."""
         return list(self.table["label"].to_pylist())
 
     @property
@@ -102,7 +113,7 @@ class Manifest:
         return np.asarray(self.table["background"].to_pylist(), dtype=np.bool_)
 
     def with_role(self, *roles: str) -> Manifest:
-        """Return the chips of some roles."""
+        """Return the chips with one of these roles."""
         return Manifest(self.table.filter(pc.is_in(self.table["role"], pa.array(roles))), self.root)
 
     def _missing_files(self) -> list[str]:
@@ -112,7 +123,7 @@ class Manifest:
             if not path.is_file():
                 problems.append(f"row {row} (id {self.table['id'][row]}): {path} is missing")
             elif path.is_symlink() and not path.resolve().is_relative_to(root):
-                problems.append(f"row {row} (id {self.table['id'][row]}): {path} is a link that leads out of the root")
+                problems.append(f"row {row} (id {self.table['id'][row]}): {path} is a link out of the root")
         return problems
 
 
@@ -136,51 +147,46 @@ def _read_table(file: Path) -> tuple[pa.Table, str]:
         raise ManifestError(
             f"{file} cannot be read: {reason}; name a manifest that `lookdown prepare` wrote"
         ) from error
-    metadata = table.schema.metadata or {}
     absent = [field.name for field in SCHEMA if not field.nullable and field.name not in table.column_names]
     if absent:
-        raise ManifestError(
-            f"{file} has no column {', '.join(absent)}; its columns are {', '.join(table.column_names)}"
-        )
+        there = ", ".join(table.column_names)
+        raise ManifestError(f"{file} has no column {', '.join(absent)}; its columns are {there}")
     columns = [
         table[field.name] if field.name in table.column_names else pa.nulls(len(table), field.type) for field in SCHEMA
     ]
     try:
         whole = pa.table(columns, names=SCHEMA.names).cast(pa.schema([f.with_nullable(True) for f in SCHEMA]))
     except pa.ArrowException as error:
-        raise ManifestError(f"{file} has a column of another type: {str(error).splitlines()[0]}") from error
-    return whole, metadata.get(_ROOT, b".").decode("utf-8", "replace")
+        raise ManifestError(f"{file} has a column of the wrong type: {str(error).splitlines()[0]}") from error
+    return whole, (table.schema.metadata or {}).get(_ROOT, b".").decode("utf-8", "replace")
 
 
 def _refuse(problems: list[str], file: Path) -> None:
     if problems:
-        shown = "; ".join(problems[:_SHOWN])
-        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-        raise ManifestError(f"{file} cannot be used: {shown}{more}. Correct these rows, or prepare the data again")
+        listed = "; ".join(problems[:_LISTED_PROBLEMS])
+        more = f"; and {len(problems) - _LISTED_PROBLEMS} more" if len(problems) > _LISTED_PROBLEMS else ""
+        raise ManifestError(f"{file} cannot be used: {listed}{more}. Correct these rows, or prepare the data again")
 
 
 def _problems(table: pa.Table) -> list[str]:
     if not len(table):
         return ["it has no rows"]
-    return [*_ids_that_repeat(table), *_bad_rows(table)]
-
-
-def _ids_that_repeat(table: pa.Table) -> list[str]:
-    ids = table["id"].to_pylist()
     first: dict[str | None, int] = {}
-    return [
+    repeated = [
         f"row {row}: id {name} stands in row {first[name]} already"
-        for row, name in enumerate(ids)
+        for row, name in enumerate(table["id"].to_pylist())
         if first.setdefault(name, row) != row
     ]
+    return [*repeated, *_bad_rows(table)]
 
 
 def _bad_rows(table: pa.Table) -> list[str]:
     problems = []
     required = [field.name for field in SCHEMA if not field.nullable]
-    # A reader of WKT recurses into collections until the process dies: what is no polygon is not shown to it.
-    given = table["polygon"].to_pylist()
-    texts = [text if text and text.isascii() and _POLYGON.match(text) else None for text in given]
+    # Only polygons are parsed: the WKT parser recurses into nested collections until the process dies.
+    texts = [
+        text if text and text.isascii() and _POLYGON.match(text) else None for text in table["polygon"].to_pylist()
+    ]
     with np.errstate(all="ignore"):  # a coordinate may be NaN
         polygons = shapely.from_wkt(np.array(texts, dtype=object), on_invalid="ignore")
     for row, chip in enumerate(table.to_pylist()):
@@ -198,7 +204,7 @@ def _bad_rows(table: pa.Table) -> list[str]:
 
 
 def _unsafe(path: str) -> str | None:
-    """Say why a path of a manifest is not followed: a table from a stranger must not reach beyond its folder."""
+    """Return why a path is refused, if it is: a table from a stranger must not reach files outside its folder."""
     if path.startswith("/vsi") or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", path):
         return "is not a file below the root"
     if path.lower().endswith(".vrt"):
@@ -209,7 +215,7 @@ def _unsafe(path: str) -> str | None:
 
 
 def polygon_wkt(corners: Sequence[tuple[float, float]] | None) -> str | None:
-    """Return corners as WKT, to a thousandth of a pixel."""
+    """Return corners as WKT, closed, to ten significant digits."""
     if corners is None:
         return None
     ring = ", ".join(f"{x:.10g} {y:.10g}" for x, y in (*corners, corners[0]))

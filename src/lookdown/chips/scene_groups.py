@@ -1,4 +1,4 @@
-"""Scenes that show the same place, found by near-duplicate chips, without comparing every chip with every other."""
+"""Groups of scenes that show the same place, found by near-duplicate chips without comparing all pairs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Rows = NDArray[np.intp]
 _BITS = 64
 _FLAT = 0  # the hash of a chip without contrast
 _MIN_CONTRAST = 3.0  # standard deviation, in grey levels, of the 8 x 9 version
-_FEWEST_BITS = 8  # set, or not set: a hash nearer to all-equal is a smooth slope that any two places may share
+_FEWEST_BITS = 8  # that are set, or not set; with fewer, the chip is a smooth slope that any two places may share
 _BLOCK_PAIRS = 1 << 20  # candidates compared at a time
 
 
@@ -28,7 +28,7 @@ def perceptual_hash(chip: NDArray[np.uint8]) -> int:
     """Return 64 bits that hardly change when a chip is compressed again, resized or made a little brighter.
 
     A difference hash: the chip is averaged down to 8 rows of 9 grey cells, and a bit is set where a cell is brighter
-    than its left neighbour. A chip with almost no contrast (empty sea) gives 0, which `find_groups` leaves out.
+    than its left neighbour. A chip with almost no contrast (empty sea) gives 0, which `find_groups` ignores.
     """
     if chip.dtype != np.uint8 or chip.ndim not in (2, 3) or chip.size == 0:
         raise InputError(
@@ -39,23 +39,25 @@ def perceptual_hash(chip: NDArray[np.uint8]) -> int:
     cells = _averaging(grey.shape[0], 8) @ grey @ _averaging(grey.shape[1], 9).T
     if cells.std() < _MIN_CONTRAST:
         return _FLAT
-    brighter = np.diff(cells, axis=1) > 1e-6  # not by rounding alone, where cells are equal
+    brighter = np.diff(cells, axis=1) > 1e-6  # more than the rounding errors of equal cells
     return int.from_bytes(np.packbits(brighter).tobytes(), "big")
 
 
 def find_groups(hashes: Hashes, scenes: Sequence[str], *, distance: int = 6) -> list[str]:
     """Return the group of each chip: scenes that share a near-duplicate chip are one group, named by its first scene.
 
-    Two chips are near-duplicates if their hashes differ in at most `distance` bits; no such pair is missed. Hashes with
-    fewer than 8 bits set or fewer than 8 not set (flat chips, plain slopes) say too little and join nothing.
+    A hash is cut into `distance + 2` bands. Hashes that differ in `distance` bits agree in at least two bands, so only
+    hashes that agree in two bands are compared. Memory stays in proportion to the number of chips; time grows with the
+    number of candidates. No near-duplicate is missed.
 
-    A hash is cut into `distance + 2` bands. Differences in `distance` bits leave at least two bands untouched, so only
-    hashes that agree in two bands are compared. A hash that many chips share is compared once. Memory stays in
-    proportion to the number of chips; time grows with the number of candidates.
+    Joining too little leaks and joining too much only wastes variety, so the default joins rather too much. Accidental
+    near-duplicates grow with the square of the number of chips, and they chain: above some 10,000 chips, check the
+    size of the largest group and lower the distance if it holds most of them.
 
-    Joining too much wastes variety, joining too little leaks, so the default leans to the former. Accidental
-    near-duplicates grow with the square of the number of chips, and they chain: over some 10,000 chips, look at the
-    size of the largest group and lower the distance if it swallows the rest.
+    hashes: the `perceptual_hash` of each chip. Those with fewer than 8 bits set, or fewer than 8 not set (flat chips,
+        plain slopes), say too little and join nothing.
+    scenes: the scene of each chip.
+    distance: two chips are near-duplicates if their hashes differ in at most so many bits.
     """
     hashes = np.asarray(hashes)
     if hashes.ndim != 1 or len(hashes) != len(scenes):
@@ -98,7 +100,7 @@ def _near(hashes: Hashes, distance: int) -> Iterator[tuple[Rows, Rows]]:
 
 
 def _blocks(work: Rows) -> Iterator[tuple[int, int]]:
-    """Cut rows into runs of at most about `_BLOCK_PAIRS` candidates; a row has fewer candidates than there are rows."""
+    """Cut rows into runs of about `_BLOCK_PAIRS` candidates at most."""
     total = np.cumsum(work)
     begin = 0
     while begin < len(work):
@@ -117,7 +119,7 @@ def _join(group_of: Rows, left: Rows, right: Rows) -> Rows:
 
 
 def _averaging(pixels: int, cells: int) -> NDArray[np.float64]:
-    """Return `(cells, pixels)` weights of a mean over equal cells; a pixel across a border counts for both in part."""
+    """Return `(cells, pixels)` weights of a mean over equal cells; a pixel on a border counts for both cells."""
     borders = np.linspace(0, pixels, cells + 1)
     pixel = np.arange(pixels)
     overlap: NDArray[np.float64] = np.minimum(borders[1:, None], pixel + 1) - np.maximum(borders[:-1, None], pixel)

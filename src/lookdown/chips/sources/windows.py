@@ -39,12 +39,21 @@ def read(
     strides = strides * len(sizes) if len(strides) == 1 else strides
     _check(sizes, strides, empty, flat)
     content = SourceContent()
-    for side, step in zip(sizes, strides, strict=True):
-        covered = _cover(Path(root), side, step, empty, flat)
-        ids = {crop.id for crop in content.crops}  # an image smaller than two sizes is the same window twice
-        content.scenes.update(covered.scenes)
-        content.crops.extend(crop for crop in covered.crops if crop.id not in ids)
-        content.skipped.extend(item for item in covered.skipped if item not in content.skipped)
+    for path in _images(Path(root)):
+        name = path.name if path == root else path.relative_to(root).as_posix()
+        try:
+            with open_scene(path) as scene:
+                crops: dict[str, Crop] = {}  # an image smaller than two sizes is the same window twice
+                dropped = []
+                for side, step in zip(sizes, strides, strict=True):
+                    dropped.append(_cover(name, scene, side, step, empty, flat, crops))
+                content.scenes[name] = Scene(name=name, path=path, gsd=scene.gsd)
+        except ImageError as error:
+            content.skip(name, str(error))
+            continue
+        content.crops.extend(crops.values())
+        for reason in filter(None, dict.fromkeys(dropped)):
+            content.skip(name, reason)
     return content
 
 
@@ -59,30 +68,21 @@ def _check(sizes: list[int], strides: list[int], empty: float, flat: float) -> N
         raise InputError(f"flat is a standard deviation, 0 or more, got {flat}")
 
 
-def _cover(root: Path, size: int, step: int, empty: float, flat: float) -> SourceContent:
-    content = SourceContent()
-    for path in _images(root):
-        name = path.name if path == root else path.relative_to(root).as_posix()
-        crops: list[Crop] = []
-        dropped = {"without data": 0, "flat": 0}
-        try:
-            with open_scene(path) as scene:
-                for box, verdict in _windows(scene, size, step, empty, flat):
-                    if verdict:
-                        dropped[verdict] += 1
-                    else:
-                        key, corners = f"{name}:{','.join(map(str, box))}", box_polygon(*map(float, box))
-                        crops.append(Crop(id=key, scene=name, polygon=corners, exact=True))
-                gsd = scene.gsd
-        except ImageError as error:
-            content.skip(name, str(error))
-            continue
-        content.scenes[name] = Scene(name=name, path=path, gsd=gsd)
-        content.crops.extend(crops)
-        if lost := sum(dropped.values()):
-            counts = ", ".join(f"{count:,} {verdict}" for verdict, count in dropped.items())
-            content.skip(name, f"{lost:,} of {len(crops) + lost:,} windows left out: {counts}")
-    return content
+def _cover(
+    name: str, scene: SceneReader, size: int, step: int, empty: float, flat: float, crops: dict[str, Crop]
+) -> str:
+    """Add the windows of one size to `crops`; return how many were left out, "" if none."""
+    kept, dropped = 0, {"without data": 0, "flat": 0}
+    for box, verdict in _windows(scene, size, step, empty, flat):
+        if verdict:
+            dropped[verdict] += 1
+        else:
+            kept += 1
+            key = f"{name}:{','.join(map(str, box))}"
+            crops.setdefault(key, Crop(id=key, scene=name, polygon=box_polygon(*map(float, box)), exact=True))
+    lost = sum(dropped.values())
+    counts = ", ".join(f"{count:,} {verdict}" for verdict, count in dropped.items())
+    return f"{lost:,} of {kept + lost:,} windows left out: {counts}" if lost else ""
 
 
 def _images(root: Path) -> list[Path]:
