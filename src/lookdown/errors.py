@@ -34,7 +34,15 @@ __all__ = [
 
 
 class LookdownError(Exception):
-    """The base of all errors that lookdown raises on purpose."""
+    """The base of all errors that lookdown raises on purpose.
+
+    >>> import lookdown
+    >>> try:
+    ...     lookdown.GaussianLikelihoodRatio().score([[1.0]], [[2.0]])
+    ... except lookdown.LookdownError as error:
+    ...     print(error)
+    this GaussianLikelihoodRatio is not fitted yet; call fit(X, y) first
+    """
 
 
 class InputError(LookdownError, ValueError):
