@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +11,9 @@ from scipy.special import logsumexp
 from lookdown.metrics.inputs import Array, Embeddings
 from lookdown.metrics.pairwise import half_squared_distances
 
-__all__ = ["Decomposition", "MirroredMixture"]
+__all__ = ["MirroredMixture"]
 
 _BLOCK_DIFFERENCES = 4096  # whose density is computed at a time
-
-
-class Decomposition(NamedTuple):
-    """log p(x) as an expectation over components plus the entropy of that choice."""
-
-    expected: Array  # (n,)  sum_k g_k log(weight_k N_k(x))
-    entropy: Array  # (n,)  - sum_k g_k log g_k
 
 
 class MirroredMixture:
@@ -76,7 +68,20 @@ class MirroredMixture:
     def log_components(self, x: Array) -> tuple[Array, Array]:
         """Return log(weight_k p_k(x)) and u'b, (n, k) each."""
         pulls = x @ self.pulls.T
-        return self.constants + _other_half(pulls) - self._squares(x, pulls) / 2, pulls
+        return self.constants + _other_half(pulls) - self.squares(x, pulls) / 2, pulls
+
+    def squares(self, x: Array, pulls: Array) -> Array:
+        """Return the squared distance to the nearer half of each component, |u - s b|^2 with s = sign(u'b): (n, k)."""
+        if self.is_diagonal:  # by products, which are fast; a mean far beyond the spread costs digits
+            squares = np.square(x) @ np.square(self.factors).T
+            return np.asarray(squares - 2 * np.abs(pulls) + np.square(self.images).sum(axis=1))
+        squares = np.empty((len(x), len(self.weights)))
+        for k, factor in enumerate(self.factors):
+            u = x @ factor
+            if self.mirrored[k]:
+                u -= np.multiply.outer(np.copysign(1.0, pulls[:, k]), self.images[k])
+            squares[:, k] = np.einsum("ij,ij->i", u, u)
+        return squares
 
     def log_density(self, x: Array) -> Array:
         """Return log p of each difference."""
@@ -96,22 +101,6 @@ class MirroredMixture:
             np.logaddexp(total, logs, out=total)
         return total
 
-    def decompose(self, x: Array) -> Decomposition:
-        """Split log p(x), exactly, into its expectation over components and the entropy of the components."""
-        logs, _ = self.log_components(x)
-        log_share = logs - logsumexp(logs, axis=1, keepdims=True)
-        share = np.exp(log_share)
-        entropy = -(share * np.where(share > 0, log_share, 0)).sum(axis=1)
-        return Decomposition((share * logs).sum(axis=1), entropy)
-
-    def expected_mahalanobis(self, x: Array) -> Array:
-        """Return sum_k g_k D_k(x)^2 over components and both mirror halves, g being their share in x (Eq. C-3)."""
-        logs, pulls = self.log_components(x)
-        share = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
-        # Of a mirrored pair the nearer half has share (1 + tanh |u'b|)/2; the farther is 4 |u'b| further in the square.
-        squares = self._squares(x, pulls) + 2 * np.abs(pulls) * (1 - np.tanh(np.abs(pulls)))
-        return np.asarray((share * squares).sum(axis=1))
-
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draw differences."""
         drawn = rng.choice(len(self.weights), size=n, p=self.weights)
@@ -122,19 +111,6 @@ class MirroredMixture:
             root = np.sqrt(self.covariances[k]) if self.is_diagonal else np.linalg.cholesky(self.covariances[k]).T
             x[rows] += noise[rows] * root if self.is_diagonal else noise[rows] @ root
         return np.asarray(x)
-
-    def _squares(self, x: Array, pulls: Array) -> Array:
-        """Return the squared distance to the nearer half of each component, |u - s b|^2 with s = sign(u'b): (n, k)."""
-        if self.is_diagonal:  # by products, which are fast; a mean far beyond the spread costs digits
-            squares = np.square(x) @ np.square(self.factors).T
-            return np.asarray(squares - 2 * np.abs(pulls) + np.square(self.images).sum(axis=1))
-        squares = np.empty((len(x), len(self.weights)))
-        for k, factor in enumerate(self.factors):
-            u = x @ factor
-            if self.mirrored[k]:
-                u -= np.multiply.outer(np.copysign(1.0, pulls[:, k]), self.images[k])
-            squares[:, k] = np.einsum("ij,ij->i", u, u)
-        return squares
 
     def _dewhiten(self, u: Array, k: int) -> Array:
         return np.asarray(u * self.factors[k] if self.is_diagonal else self.factors[k] @ u)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from scipy.stats import spearmanr
 
 from lookdown.errors import CollapsedComponentWarning, InputError
 from lookdown.metrics.covariance import refuse_unusable, shrink, shrinkage_amount
@@ -24,26 +23,11 @@ from lookdown.metrics.mirrored_mixture import MirroredMixture
 from lookdown.metrics.pair_moments import PairMoments, Weighting
 from lookdown.metrics.pairwise import paired_differences
 
-__all__ = ["MahalanobisApproximation", "MixtureLikelihoodRatio"]
+__all__ = ["MixtureLikelihoodRatio"]
 
 _BLOCK_ROWS = 512  # queries, and gallery rows, that are scored at a time
 _ROUNDS = 32  # of 4,096 differences drawn from each hypothesis, for the law of the score
 _LEARNT = ("bic_", "converged_", "objectives_", "same_covariance_", "different_covariance_", "shrinkage_", "mean_")
-
-
-class MahalanobisApproximation(NamedTuple):
-    """Theorem 1 for mixtures (Eq. C-3): scores as weighted squared Mahalanobis distances plus one constant.
-
-    What the constant hides, the determinants, weights and entropy of the components, changes from pair to pair; the
-    errors say by how much.
-    """
-
-    scores: Array  # (n,)
-    exact: Array  # (n,)
-    constant: float  # chosen so that the errors have mean zero
-    rms_error: float
-    largest_error: float
-    rank_correlation: float  # Spearman's; 1 if the approximation ranks as the exact scores do
 
 
 class MixtureLikelihoodRatio(Metric):
@@ -183,24 +167,6 @@ class MixtureLikelihoodRatio(Metric):
         _check_count("n", n)
         mixture = self.same_ if hypothesis == "same" else self.different_
         return mixture.sample(n, np.random.default_rng(self.seed if seed is None else seed))
-
-    def approximate_pairs(self, first: ArrayLike, second: ArrayLike) -> MahalanobisApproximation:
-        """Score aligned pairs by weighted Mahalanobis distances (Theorem 1, Eq. C-3), with the errors of that."""
-        differences = self._differences(first, second)
-        exact = self._ratio(differences)
-        if np.ptp(exact) == 0:
-            raise InputError("all pairs score the same, so there is nothing to approximate; give differing pairs")
-        forms = self.different_.expected_mahalanobis(differences) - self.same_.expected_mahalanobis(differences)
-        constant = float(np.mean(exact - forms / 2))
-        errors = forms / 2 + constant - exact
-        return MahalanobisApproximation(
-            scores=forms / 2 + constant,
-            exact=exact,
-            constant=constant,
-            rms_error=float(np.sqrt(np.mean(errors**2))),
-            largest_error=float(np.abs(errors).max()),
-            rank_correlation=float(spearmanr(forms, exact).statistic),
-        )
 
     def _fit_hypothesis(
         self, hypothesis: Hypothesis, X: Array, y: NDArray[Any], covariance: Array, samples: int
