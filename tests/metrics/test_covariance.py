@@ -33,9 +33,9 @@ def test_shrinking_keeps_the_trace() -> None:
 
 def test_the_inverse_comes_with_its_determinant_or_is_refused() -> None:
     A = np.random.default_rng(0).normal(size=(6, 9))
-    found = inverse(A @ A.T, "same")
-    np.testing.assert_allclose(found.matrix @ A @ A.T, np.eye(6), atol=1e-9)
-    assert found.logdet == pytest.approx(np.linalg.slogdet(A @ A.T)[1])
+    matrix, logdet = inverse(A @ A.T, "same")
+    np.testing.assert_allclose(matrix @ A @ A.T, np.eye(6), atol=1e-9)
+    assert logdet == pytest.approx(np.linalg.slogdet(A @ A.T)[1])
     for singular in (A.T @ A, np.zeros((2, 2))):
         with pytest.raises(InputError, match=r"covariance of different differences is singular.*shrinkage='auto'"):
             inverse(singular, "different")

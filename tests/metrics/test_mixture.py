@@ -304,7 +304,7 @@ def test_data_without_an_answer_are_refused(X: Any, y: Any, message: str) -> Non
         ({"ridge": np.inf}, "ridge must be a number from 0"),
         ({"tol": float("nan")}, "tol must be a number from 0"),
         ({"tol": None}, "tol must be a number from 0"),
-        ({"seed": None}, "seed must be a whole number from 0"),
+        ({"seed": None}, "seed must be a whole number of at least 0"),
         ({"pairs": "all", "weighting": "classes"}, "for classes give a number"),
     ],
 )

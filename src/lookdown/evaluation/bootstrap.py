@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lookdown.errors import InputError
 from lookdown.metrics import Estimate
-from lookdown.metrics.inputs import Array
+from lookdown.metrics.inputs import Array, as_count
 
 __all__ = ["Replicates", "as_estimate", "resample"]
 
@@ -38,8 +38,7 @@ def resample(values: Array, classes: NDArray[Any], groups: NDArray[Any], *, resa
     groups, so two sets of values of the same queries get the same draws. Memory is that of the result and of a few
     copies of `values`.
     """
-    if isinstance(resamples, bool) or not isinstance(resamples, int | np.integer) or resamples < 100:
-        raise InputError(f"resamples must be a whole number of at least 100, got {resamples!r}")
+    resamples = as_count(resamples, "resamples", least=100)
     order = np.argsort(classes, kind="stable")
     starts = np.unique(np.asarray(classes)[order], return_index=True)[1]
     ordered = np.column_stack([np.ones(len(values)), values])[order]  # the first column counts

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from lookdown.errors import InputError
 from lookdown.evaluation.bootstrap import Replicates, as_estimate, resample
-from lookdown.evaluation.measures import check_k
 from lookdown.evaluation.query_scores import MEASURES, Label, QueryScores
 from lookdown.metrics import Estimate
+from lookdown.metrics.inputs import as_count
 
 __all__ = ["ClassScores", "Evaluation", "Measure"]
 
@@ -66,7 +66,7 @@ class Evaluation:
     background_count: int
 
     def __post_init__(self) -> None:
-        check_k(self.k)
+        as_count(self.k, "k")
         sizes = self.gallery_size, self.background_count
         if not all(isinstance(size, int) for size in sizes) or not 0 <= self.background_count < self.gallery_size:
             raise InputError(f"a gallery of {sizes[0]!r} rows with {sizes[1]!r} of background cannot be searched")

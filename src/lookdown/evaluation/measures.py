@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from lookdown.errors import InputError
+from lookdown.metrics.inputs import as_count
 
-__all__ = ["RelevantRanks", "Rows", "average_precision", "check_k", "hit_rate_at", "precision_at", "recall_at"]
+__all__ = ["RelevantRanks", "Rows", "average_precision", "hit_rate_at", "precision_at", "recall_at"]
 
 Rows = NDArray[np.intp]
 Scores = NDArray[np.float64]
@@ -27,13 +28,13 @@ Counts = NDArray[np.int64]
 
 def precision_at(results: RelevantRanks | ArrayLike, k: int) -> Scores:
     """Relevant among the first k, divided by k: also where the gallery has fewer than k rows."""
-    return _expected_among_first(_as_ranks(results), check_k(k)) / k
+    return _expected_among_first(_as_ranks(results), as_count(k, "k")) / k
 
 
 def recall_at(results: RelevantRanks | ArrayLike, relevant: ArrayLike, k: int) -> Scores:
     """Relevant among the first k, divided by all relevant items in the gallery; NaN where there are none."""
     ranks = _as_ranks(results)
-    return _divided(_expected_among_first(ranks, check_k(k)), _as_counts(relevant, ranks))
+    return _divided(_expected_among_first(ranks, as_count(k, "k")), _as_counts(relevant, ranks))
 
 
 def hit_rate_at(results: RelevantRanks | ArrayLike, k: int) -> Scores:
@@ -44,7 +45,7 @@ def hit_rate_at(results: RelevantRanks | ArrayLike, k: int) -> Scores:
     ranks = _as_ranks(results)
     rates = np.zeros(ranks.queries)
     queries, best = np.unique(ranks.query, return_index=True)
-    drawn = np.clip(check_k(k) - ranks.above[best], 0, ranks.tied[best])
+    drawn = np.clip(as_count(k, "k") - ranks.above[best], 0, ranks.tied[best])
     rates[queries] = 1 - _none_drawn(ranks.tied[best], ranks.relevant[best], drawn)
     return rates
 
@@ -65,13 +66,6 @@ def average_precision(results: RelevantRanks | ArrayLike, relevant: ArrayLike) -
     precision = (earlier[entry] + 1 + position * others[entry]) / (ranks.above[entry] + 1 + position)
     gains = precision * (ranks.relevant / ranks.tied)[entry]
     return _divided(_by_query(ranks, ranks.query[entry], gains), counts)
-
-
-def check_k(k: int) -> int:
-    """Return `k` if it is a whole number of at least 1."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise InputError(f"k must be a whole number of at least 1, got {k!r}")
-    return int(k)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

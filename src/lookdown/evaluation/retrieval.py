@@ -11,17 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from lookdown.errors import InputError
 from lookdown.evaluation.evaluation import Evaluation
-from lookdown.evaluation.measures import (
-    RelevantRanks,
-    Rows,
-    average_precision,
-    check_k,
-    hit_rate_at,
-    precision_at,
-    recall_at,
-)
+from lookdown.evaluation.measures import RelevantRanks, Rows, average_precision, hit_rate_at, precision_at, recall_at
 from lookdown.evaluation.query_scores import Label, QueryScores
-from lookdown.metrics.inputs import Embeddings, as_embeddings, as_flags, as_labels, as_numpy, known_labels
+from lookdown.metrics.inputs import Embeddings, as_count, as_embeddings, as_flags, as_labels, as_numpy, known_labels
 from lookdown.metrics.metric import L2Metric, Metric
 from lookdown.metrics.pairwise import centred, half_squares, half_squares_of_gaps
 
@@ -65,7 +57,7 @@ def evaluate(
     >>> result.mean_average_precision, result.recall
     (1.0, 1.0)
     """
-    k = check_k(k)
+    k = as_count(k, "k")
     blocks = ScoreBlocks.of(metric_or_scores, queries, gallery)
     query_count, items = blocks.shape
     if not query_count or not items:

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from lookdown.errors import InputError
 from lookdown.losses.pairs import zero
 from lookdown.metrics import Metric
+from lookdown.metrics.inputs import as_count
 
-__all__ = ["ClassLoss", "Loss", "count", "flag", "initial_weights", "number", "one_of", "widened"]
+__all__ = ["ClassLoss", "Loss", "flag", "initial_weights", "number", "one_of", "widened"]
 
 T = TypeVar("T", bound=str)
 
@@ -76,7 +77,7 @@ class ClassLoss(Loss):
 
     def __init__(self, classes: int, dimension: int) -> None:
         super().__init__()
-        self.classes, self.dimension = count("classes", classes), count("dimension", dimension)
+        self.classes, self.dimension = as_count(classes, "classes"), as_count(dimension, "dimension")
 
     def _check(self, embeddings: Tensor, labels: Tensor) -> None:
         super()._check(embeddings, labels)
@@ -117,13 +118,6 @@ def flag(name: str, value: object) -> bool:
     """Return true or false, or refuse the parameter by name."""
     if not isinstance(value, bool):
         raise InputError(f"{name} must be true or false, got {value!r}")
-    return value
-
-
-def count(name: str, value: object) -> int:
-    """Return a whole number of at least 1, or refuse the parameter by name."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
     return value
 
 

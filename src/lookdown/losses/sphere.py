@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from lookdown.losses.loss import ClassLoss, count, initial_weights, number
+from lookdown.losses.loss import ClassLoss, initial_weights, number
 from lookdown.losses.pairs import lengths, unit
+from lookdown.metrics.inputs import as_count
 
 __all__ = ["SphereLoss"]
 
@@ -38,7 +39,7 @@ class SphereLoss(ClassLoss):
         seed: int = 0,
     ) -> None:
         super().__init__(classes, dimension)
-        self.margin = count("margin", margin)
+        self.margin = as_count(margin, "margin")
         self.annealing_end = number("annealing_end", annealing_end, least=0)
         self.annealing_start = number("annealing_start", annealing_start, least=self.annealing_end)
         self.annealing_rate = number("annealing_rate", annealing_rate, least=0)

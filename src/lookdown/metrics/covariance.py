@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from lookdown.errors import InputError
 from lookdown.metrics.inputs import Array
 
-__all__ = [
-    "Inverse",
-    "inverse",
-    "oas_shrinkage",
-    "refuse_unusable",
-    "shrink",
-    "shrinkage_amount",
-    "signed_factors",
-]
+__all__ = ["inverse", "oas_shrinkage", "refuse_unusable", "shrink", "shrinkage_amount", "signed_factors"]
 
 
 def oas_shrinkage(covariance: Array, samples: float) -> float:
@@ -48,15 +40,8 @@ def shrinkage_amount(setting: float | Literal["auto"], covariance: Array, sample
     return float(setting)
 
 
-class Inverse(NamedTuple):
-    """The inverse of a covariance and the logarithm of its determinant."""
-
-    matrix: Array
-    logdet: float
-
-
-def inverse(covariance: Array, name: str) -> Inverse:
-    """Invert a covariance by its eigenvalues; refuse one that is singular to rounding, by name."""
+def inverse(covariance: Array, name: str) -> tuple[Array, float]:
+    """Return the inverse of a covariance and its log determinant; refuse one that is singular to rounding, by name."""
     values, vectors = np.linalg.eigh(_symmetric(covariance))
     if not values[0] > values[-1] * len(values) * np.finfo(np.float64).eps:
         raise InputError(
@@ -64,7 +49,7 @@ def inverse(covariance: Array, name: str) -> Inverse:
             f"{values[-1]:.3g}): there are too few samples, constant columns or only identical samples; use "
             "shrinkage='auto' or a number above 0, and more than one distinct sample a class"
         )
-    return Inverse((vectors / values) @ vectors.T, float(np.log(values).sum()))
+    return (vectors / values) @ vectors.T, float(np.log(values).sum())
 
 
 def refuse_unusable(same: Array, different: Array, mean: Array) -> None:

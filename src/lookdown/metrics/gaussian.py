@@ -103,13 +103,13 @@ class GaussianLikelihoodRatio(L2Metric):
         return self
 
     def _set_covariances(self, same: Array, different: Array, shrinkage: tuple[float, ...], mean: Array) -> None:
-        near = inverse(shrink(same, shrinkage[0]), "same")
-        far = inverse(shrink(different, shrinkage[1]), "different")
+        near, near_logdet = inverse(shrink(same, shrinkage[0]), "same")
+        far, far_logdet = inverse(shrink(different, shrinkage[1]), "different")
         self._begin(len(mean))
         self.same_covariance_, self.different_covariance_ = same, different
         self.shrinkage_, self.mean_ = shrinkage, mean
-        self.offset_ = (far.logdet - near.logdet) / 2
-        positive, negative = signed_factors(near.matrix - far.matrix)
+        self.offset_ = (far_logdet - near_logdet) / 2
+        positive, negative = signed_factors(near - far)
         self._set_factors(positive, negative[:, :0] if self.indefinite == "clip" else negative)
         if self.rank_ < len(mean) / 2:
             warnings.warn(

@@ -16,6 +16,7 @@ __all__ = [
     "Array",
     "Embeddings",
     "PartialLabels",
+    "as_count",
     "as_embeddings",
     "as_flags",
     "as_labels",
@@ -142,6 +143,13 @@ def as_flags(flags: ArrayLike | None, samples: int, *, name: str) -> NDArray[np.
             f"got {mask.dtype} of shape {mask.shape}"
         )
     return mask
+
+
+def as_count(value: Any, name: str, *, least: int = 1) -> int:
+    """Return a whole number of at least `least`; true and false are none."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
 
 
 def as_number(value: Any, name: str) -> float:

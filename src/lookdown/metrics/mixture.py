@@ -17,7 +17,7 @@ from lookdown.metrics.differences import draw_differences
 from lookdown.metrics.estimate import Method
 from lookdown.metrics.expectation_maximisation import Fit, expectation_maximisation, start
 from lookdown.metrics.gaussian import GaussianLikelihoodRatio
-from lookdown.metrics.inputs import Array, Embeddings, as_embeddings, as_labels, refuse_zero, unit
+from lookdown.metrics.inputs import Array, Embeddings, as_count, as_embeddings, as_labels, refuse_zero, unit
 from lookdown.metrics.metric import Hypothesis, Metric, ScoreLaw
 from lookdown.metrics.mirrored_mixture import MirroredMixture
 from lookdown.metrics.pair_moments import PairMoments, Weighting
@@ -164,7 +164,7 @@ class MixtureLikelihoodRatio(Metric):
         self._require_fit()
         if hypothesis not in ("same", "different"):
             raise InputError(f"hypothesis must be 'same' or 'different', got {hypothesis!r}")
-        _check_count("n", n)
+        as_count(n, "n")
         mixture = self.same_ if hypothesis == "same" else self.different_
         return mixture.sample(n, np.random.default_rng(self.seed if seed is None else seed))
 
@@ -263,9 +263,9 @@ class MixtureLikelihoodRatio(Metric):
 
     def _check_parameters(self) -> None:
         for name in ("same", "different", "max_iter"):
-            _check_count(name, getattr(self, name))
+            as_count(getattr(self, name), name)
         if self.pairs != "all":
-            _check_count("pairs", self.pairs)
+            as_count(self.pairs, "pairs")
         for name, known in (("covariance", ("full", "diagonal")), ("components", ("fixed", "auto"))):
             if getattr(self, name) not in known:
                 raise InputError(f"{name} must be {known[0]!r} or {known[1]!r}, got {getattr(self, name)!r}")
@@ -273,13 +273,7 @@ class MixtureLikelihoodRatio(Metric):
             value = getattr(self, name)
             if not (isinstance(value, int | float | np.number) and 0 <= value < np.inf):
                 raise InputError(f"{name} must be a number from 0, got {value!r}")
-        if not (isinstance(self.seed, int | np.integer) and self.seed >= 0):
-            raise InputError(f"seed must be a whole number from 0, got {self.seed!r}")
-
-
-def _check_count(name: str, value: object) -> None:
-    if not (isinstance(value, int | np.integer) and value >= 1):
-        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+        as_count(self.seed, "seed", least=0)
 
 
 def _bic(mixture: MirroredMixture, x: Array) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -76,7 +77,7 @@ class PairMoments:
         """Return the moments of both sets of samples together."""
         if not isinstance(other, PairMoments):
             return NotImplemented
-        merged = self._copy()
+        merged = deepcopy(self)
         merged._merge(other)
         return merged
 
@@ -97,7 +98,7 @@ class PairMoments:
         from torch import distributed
 
         if not (distributed.is_available() and distributed.is_initialized()):
-            return self._copy()
+            return deepcopy(self)
         shards: list[Self] = [self] * distributed.get_world_size(group)
         distributed.all_gather_object(shards, self, group=group)
         return reduce(lambda a, b: a + b, shards)
@@ -234,12 +235,6 @@ class PairMoments:
         self.scatters = np.zeros((size, dim, dim))
         if len(old):
             self.counts[old], self.means[old], self.scatters[old] = counts, means, scatters
-
-    def _copy(self) -> Self:
-        copy = type(self)(self.normalize)
-        copy.classes, copy.counts = self.classes.copy(), self.counts.copy()
-        copy.means, copy.scatters = self.means.copy(), self.scatters.copy()
-        return copy
 
     def _sum_scatters(self, weights: Array) -> Array:
         return np.asarray(np.tensordot(weights, self.scatters, axes=1))

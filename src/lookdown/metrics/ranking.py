@@ -8,12 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lookdown.errors import InputError
-from lookdown.metrics.inputs import Embeddings, as_embeddings
+from lookdown.metrics.inputs import Embeddings, as_count, as_embeddings
 from lookdown.metrics.metric import L2Metric, Metric
 from lookdown.metrics.pairwise import centred, half_squares
 
-__all__ = ["Ranking", "Rows", "as_k", "best", "query_blocks", "row_blocks", "similarities", "top_k"]
+__all__ = ["Ranking", "Rows", "best", "query_blocks", "row_blocks", "similarities", "top_k"]
 
 Rows = NDArray[np.intp]  # row numbers of the gallery
 
@@ -38,7 +37,7 @@ def top_k(metric: Metric, queries: ArrayLike, gallery: ArrayLike, k: int) -> Ran
     scores are computed again from the differences, without the rounding of a matrix product. Equal scores come by
     rising row; which of them are cut off at `k` is not defined.
     """
-    k = as_k(k)
+    k = as_count(k, "k")
     metric._require_fit()
     if isinstance(metric, L2Metric) and metric.is_euclidean:
         a, b = centred(*metric._transform_both(queries, gallery, "queries", "gallery"))
@@ -51,13 +50,6 @@ def top_k(metric: Metric, queries: ArrayLike, gallery: ArrayLike, k: int) -> Ran
         a, b = as_embeddings(queries, name="queries"), as_embeddings(gallery, name="gallery")
         parts = [best(_scores(metric, block, b), k) for block in query_blocks(a)]
     return Ranking(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
-def as_k(k: int) -> int:
-    """Return `k` if it is a whole number of at least 1."""
-    if not isinstance(k, int | np.integer) or k < 1:
-        raise InputError(f"k must be a whole number of at least 1, got {k!r}")
-    return int(k)
 
 
 def query_blocks(queries: Embeddings) -> Iterator[Embeddings]:

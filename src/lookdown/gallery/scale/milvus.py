@@ -15,9 +15,8 @@ from lookdown.gallery.search.engines.engine import Nearest, Vectors, VectorStrea
 from lookdown.gallery.search.engines.measuring import SPARE, as_points, closeness_to, mean_of, nearest_first, nothing
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.snapshot import FilterColumns, Rows
-from lookdown.metrics.inputs import as_number
+from lookdown.metrics.inputs import as_count, as_number
 from lookdown.metrics.pairwise import half_squares
-from lookdown.metrics.ranking import as_k
 
 __all__ = ["Milvus"]
 
@@ -74,7 +73,7 @@ class Milvus:
         """Return for each query the k nearest rows that the filter keeps, or all of them if there are fewer."""
         points = as_points(queries, self._collection.centre)
         chosen = self._chosen(where)
-        k = min(as_k(k), chosen.kept)
+        k = min(as_count(k, "k"), chosen.kept)
         if not k or not len(points):
             return [nothing() for _ in points]
         asked = min(k + SPARE, chosen.kept)

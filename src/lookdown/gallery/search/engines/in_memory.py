@@ -12,9 +12,9 @@ from lookdown.gallery.search.engines.engine import Lists, Nearest, Vectors
 from lookdown.gallery.search.engines.measuring import SPARE, as_points, closeness_to, nearest_first, nothing
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.snapshot import FilterColumns, Rows
-from lookdown.metrics.inputs import Embeddings, as_number
+from lookdown.metrics.inputs import Embeddings, as_count, as_number
 from lookdown.metrics.pairwise import half_squares
-from lookdown.metrics.ranking import as_k, best, query_blocks, row_blocks, similarities
+from lookdown.metrics.ranking import best, query_blocks, row_blocks, similarities
 
 __all__ = ["InMemory", "Mask"]
 
@@ -55,7 +55,7 @@ class InMemory(ABC):
         """Return for each query the k nearest rows that the filter keeps, or all of them if there are fewer."""
         points = as_points(queries, self._centre)
         mask, kept = self._kept(where)
-        k = min(as_k(k), kept)
+        k = min(as_count(k, "k"), kept)
         asked = min(k + SPARE, kept)
         if not kept:
             return [nothing() for _ in points]
