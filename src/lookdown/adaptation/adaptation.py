@@ -42,7 +42,7 @@ class Adaptation:
     >>> import lookdown, numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(5 * centre, size=(40, 4)) for centre in np.eye(4)])
-    >>> adaptation = adapt(lookdown.Cosine(), X)
+    >>> adaptation = lookdown.adapt(lookdown.Cosine(), X)
     >>> labels = [0] * 40 + [1] * 40 + [None] * 80
     >>> adaptation.recalibrate(X, labels).metric.calibration_ is not None
     True
@@ -120,7 +120,7 @@ def adapt(
     >>> import lookdown, numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(5 * centre, size=(40, 4)) for centre in np.eye(4)])
-    >>> adaptation = adapt(lookdown.Cosine(), X)
+    >>> adaptation = lookdown.adapt(lookdown.Cosine(), X)
     >>> adaptation.clusters, adaptation.helped
     (4, True)
     >>> adaptation.metric.score(X[:1], X).shape

@@ -48,8 +48,11 @@ class Manifest:
     table: a row a chip, with the columns of `lookdown.chips.manifest.SCHEMA`.
     root: the folder that the column `path` starts from.
 
+    >>> import lookdown
+    >>> from pathlib import Path
     >>> chip = {"id": "7", "path": "7.jpg", "scene": "port", "role": "gallery", "background": False}
-    >>> manifest = Manifest.of_rows([{**chip, "label": "tanker", "scene_group": "port"}], Path("chips"))
+    >>> chip |= {"label": "tanker", "scene_group": "port"}
+    >>> manifest = lookdown.Manifest.of_rows([chip], Path("chips"))
     >>> len(manifest), manifest.labels, manifest.paths[0].as_posix(), len(manifest.with_role("train"))
     (1, ['tanker'], 'chips/7.jpg', 0)
     """

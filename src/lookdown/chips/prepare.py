@@ -86,12 +86,12 @@ def prepare(
     source_options: options of the source, such as `oriented` of mar20, `boxes` and `label` of geojson, `size` and
         `stride` of windows.
 
-    >>> import tempfile
+    >>> import lookdown, tempfile
     >>> from pathlib import Path
     >>> from PIL import Image
     >>> folder = Path(tempfile.mkdtemp())
     >>> Image.new("RGB", (32, 32), "navy").save(folder / "sea.png")
-    >>> report = prepare("folder", folder, folder / "chips")
+    >>> report = lookdown.prepare("folder", folder, folder / "chips")
     >>> len(report.manifest), report.manifest.paths[0].name
     (1, 'sea.png')
     """

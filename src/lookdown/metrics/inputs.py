@@ -146,7 +146,7 @@ def as_flags(flags: ArrayLike | None, samples: int, *, name: str) -> NDArray[np.
 
 
 def as_count(value: Any, name: str, *, least: int = 1) -> int:
-    """Return a whole number of at least `least`; true and false are none."""
+    """Return a whole number of at least `least`, or refuse it by name; booleans are not numbers."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
     return int(value)
