@@ -343,10 +343,10 @@ def test_text_needs_no_quotes_where_text_is_wanted(file: Path, override: str, fo
         ("stge1.epochs=1", "stge1 is unknown; did you mean stage1?"),
         ("learning_rate=1", "learning_rate is unknown; did you mean stage1.learning_rate or stage2.learning_rate?"),
         ("stage1={epoch=1}", "stage1.epoch is unknown; did you mean stage1.epochs?"),
-        ("seed", "a key and a value are needed; write --set table.key=value"),
-        ("=3", "a key and a value are needed; write --set table.key=value"),
-        ("stage1..epochs=3", "a key and a value are needed; write --set table.key=value"),
-        ("notes=7", "notes must be text, found 7; if it is text, write --set 'notes=\"7\"'"),
+        ("seed", "a key and a value are needed; write table.key=value"),
+        ("=3", "a key and a value are needed; write table.key=value"),
+        ("stage1..epochs=3", "a key and a value are needed; write table.key=value"),
+        ("notes=7", "notes must be text, found 7; if it is text, write 'notes=\"7\"'"),
         ("seed=1.5", "seed must be a whole number, found 1.5"),
         ("seed=0,1", 'seed must be a whole number, found "0,1"'),
         ("seed=", 'seed must be a whole number, found ""'),
@@ -365,14 +365,14 @@ def test_text_needs_no_quotes_where_text_is_wanted(file: Path, override: str, fo
 def test_what_cannot_be_set_is_refused_as_it_was_typed(file: Path, override: str, message: str) -> None:
     with pytest.raises(RecipeError) as caught:
         read_recipe(Recipe, file, [override])
-    assert str(caught.value).startswith(f"--set {override}: {message}")
+    assert str(caught.value).startswith(f"override {override}: {message}")
 
 
 def test_an_error_of_the_whole_names_the_file_and_what_was_set(file: Path) -> None:
     with pytest.raises(RecipeError) as caught:
         read_recipe(Recipe, file, ["seed=1", "stage1.epochs=-1"])
     assert str(caught.value) == (
-        f"{file} with --set seed=1 --set stage1.epochs=-1: stage1: epochs must not be negative, got -1"
+        f"{file} with override seed=1, stage1.epochs=-1: stage1: epochs must not be negative, got -1"
     )
     file.write_text('data = "x"\n[stage1]\nepoch = 3\n')
     with pytest.raises(RecipeError) as caught:
@@ -384,9 +384,9 @@ def test_an_error_of_the_whole_names_the_file_and_what_was_set(file: Path) -> No
 @given(TEXT, TEXT)
 def test_whatever_is_typed_there_is_an_answer(file: Path, name: str, text: str) -> None:
     for override in (f"{name}={text}", f"notes={text}", f"stage1.{name}={text}", f"stage1.loss.options.{name}={text}"):
-        said = f"--set {override}: "
+        said = f"override {override}: "
         try:
             assert read_recipe(Recipe, file, [override]).data is not None
         except RecipeError as error:
             said = str(error)
-        assert said.startswith(f"--set {override}: ")
+        assert said.startswith(f"override {override}: ")

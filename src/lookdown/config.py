@@ -62,7 +62,7 @@ def read_recipe(schema: type[T], file: Path, overrides: Sequence[str] = ()) -> T
     """Read a recipe from a TOML file.
 
     schema: the dataclass to build.
-    overrides: `table.key=value` each, as after `--set`; of two for one key the later counts. A value that is not TOML
+    overrides: `table.key=value` each; if two set the same key, the later one counts. A value that is not TOML
         is text.
     """
     values = read_file(file)
@@ -71,20 +71,20 @@ def read_recipe(schema: type[T], file: Path, overrides: Sequence[str] = ()) -> T
         name, equals, text = (part.strip() for part in override.partition("="))
         keys = tuple(part.strip() for part in name.split("."))
         if not equals or "" in keys:
-            raise RecipeError(f"--set {override}: a key and a value are needed; write --set table.key=value")
+            raise RecipeError(f"override {override}: a key and a value are needed; write table.key=value")
         _put(values, keys, read_value(text))
-        typed[keys] = override, f"--set '{name}=\"{text}\"'"
+        typed[keys] = override, f"'{name}=\"{text}\"'"
     try:
         return build(schema, values)
     except _KeyedError as error:
         for path, (override, quoted) in reversed(typed.items()):
             if all(one == other for one, other in zip(path, error.keys, strict=False)):
                 advice = f"; if it is text, write {quoted}" if error.wants_text else ""
-                raise RecipeError(f"--set {override}: {error}{advice}") from error
+                raise RecipeError(f"override {override}: {error}{advice}") from error
         raise RecipeError(f"{file}: {error}") from error
     except RecipeError as error:  # a rule of a whole table, which several values may have broken
-        changes = "".join(f" --set {override}" for override in overrides)
-        raise RecipeError(f"{file}{changes and ' with'}{changes}: {error}") from error
+        changes = f" with override {', '.join(overrides)}" if overrides else ""
+        raise RecipeError(f"{file}{changes}: {error}") from error
 
 
 def build(schema: type[T], values: Mapping[str, Any]) -> T:
