@@ -30,7 +30,7 @@ def adapt(
     The network is not trained again: only the metric is estimated anew, or kept if that would not help.
     """
     from lookdown.adaptation.adapt_run import adapt_run
-    from lookdown.cli.progress import ProgressBar
+    from lookdown.cli.progress_bar import ProgressBar
     from lookdown.errors import OutputError
 
     if out.exists() and not overwrite:

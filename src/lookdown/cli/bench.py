@@ -31,7 +31,7 @@ def bench(
     Each benchmark runs in its own process with a fixed number of threads. The exit code is 1 if one failed or missed
     its target; the others still run.
     """
-    from lookdown.cli.progress import ProgressBar
+    from lookdown.cli.progress_bar import ProgressBar
     from lookdown.lab.bench.benchmarks import run_benchmarks
 
     with ProgressBar("") as progress:

@@ -22,7 +22,7 @@ def demo(
     that were never seen, adapts, indexes chips and scenes, searches them, and writes a page with the results. Run it
     again to continue after an interrupt.
     """
-    from lookdown.cli.progress import ProgressBar
+    from lookdown.cli.progress_bar import ProgressBar
     from lookdown.lab.demo import Listener, tell
 
     with ProgressBar("starting") as progress:

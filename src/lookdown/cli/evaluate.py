@@ -35,7 +35,7 @@ def evaluate(
 
     Every query searches the gallery of the manifest, by the cosine and by the likelihood ratio.
     """
-    from lookdown.cli.progress import ProgressBar
+    from lookdown.cli.progress_bar import ProgressBar
     from lookdown.errors import InputError
     from lookdown.training.run_evaluation import evaluate_run
 

@@ -27,7 +27,7 @@ def export(
 
     Refused if it embeds otherwise than torch. `index`, `search` and `serve` then take the fastest that is there.
     """
-    from lookdown.cli.progress import ProgressBar
+    from lookdown.cli.progress_bar import ProgressBar
     from lookdown.gallery.exporting import export_network
 
     with ProgressBar("") as progress:

@@ -53,7 +53,7 @@ def index(
 
     What is there already is left alone, so it can be stopped and run again.
     """
-    from lookdown.cli.progress import ProgressBar
+    from lookdown.cli.progress_bar import ProgressBar
     from lookdown.errors import InputError
     from lookdown.gallery import Cutting, Gallery
     from lookdown.gallery.index.intake import parts_of

@@ -1,4 +1,4 @@
-"""One JSON document on stdout, for programs."""
+"""The option `--json`, and the one JSON document that it prints."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import typer
 
 __all__ = ["AsJson", "print_json"]
 
-AsJson = Annotated[bool, typer.Option("--json", help="print one JSON document, and nothing else, on stdout")]
+AsJson = Annotated[bool, typer.Option("--json", help="print the result as one JSON document, and nothing else")]
 
 
 def print_json(content: object) -> None:
-    """Print dataclasses, mappings and lists under the names of their fields; a figure that is no number is null."""
+    """Print dataclasses, mappings and lists as JSON; NaN and infinite numbers become null."""
     typer.echo(json.dumps(_plain(content), allow_nan=False))
 
 

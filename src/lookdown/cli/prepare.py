@@ -83,7 +83,7 @@ def _prepare(
     from lookdown.chips.prepare import cut_chips
     from lookdown.chips.roles import SplitOptions
     from lookdown.chips.sources import read_source
-    from lookdown.cli.progress import ProgressBar
+    from lookdown.cli.progress_bar import ProgressBar
 
     if (split == "paper") != (paper is not None):
         raise InputError("--split paper and --paper go together: --split paper --paper CBRSOR-MAR")
@@ -181,7 +181,7 @@ def synthetic(
     as_json: AsJson = False,
 ) -> None:
     """Draw ships and aircraft of the synthetic world; no data is needed."""
-    from lookdown.cli.progress import ProgressBar
+    from lookdown.cli.progress_bar import ProgressBar
     from lookdown.lab.synthetic.world import World, draw_world, plan_world
 
     world = World(

@@ -45,7 +45,7 @@ def reproduce(
 
     Each shows our numbers beside the paper's. Networks that were trained before are reused.
     """
-    from lookdown.cli.progress import ProgressBar
+    from lookdown.cli.progress_bar import ProgressBar
     from lookdown.lab.paper.reproduce import reproduce as make
     from lookdown.lab.paper.setting import Setting
 

@@ -35,7 +35,7 @@ def train(
 
     You can interrupt it at any time; a resumed run gives the same bits.
     """
-    from lookdown.cli.progress import ProgressBar
+    from lookdown.cli.progress_bar import ProgressBar
     from lookdown.config import read_recipe
     from lookdown.errors import InputError
     from lookdown.training import training

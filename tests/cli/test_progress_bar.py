@@ -7,7 +7,7 @@ from tests.cli.terminals import environment, on_terminal, piped
 
 CODE = """
 import time
-from lookdown.cli.progress import ProgressBar
+from lookdown.cli.progress_bar import ProgressBar
 with ProgressBar("reading [bold]now") as progress:
     for done in range(1, 1001):
         progress(done, 1000, "chips")
@@ -52,7 +52,7 @@ def test_of_several_processes_the_others_are_silent() -> None:
 
 def test_work_that_grows_shows_no_tenth_twice() -> None:
     code = """
-from lookdown.cli.progress import ProgressBar
+from lookdown.cli.progress_bar import ProgressBar
 with ProgressBar("indexing") as progress:
     progress(0, 0, "chips")
     for done in range(512, 20_000, 512):
@@ -65,7 +65,7 @@ with ProgressBar("indexing") as progress:
 
 def test_work_without_a_total_prints_a_line_every_30_seconds() -> None:
     code = """
-from lookdown.cli import progress as module
+from lookdown.cli import progress_bar as module
 clock = iter(range(0, 1000, 10))
 module.time.monotonic = lambda: next(clock)
 with module.ProgressBar("listing") as progress:
