@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 from lookdown.chips.manifest import Manifest
-from lookdown.gallery.index.intake import Cutting
-from lookdown.gallery.index.making import gallery_of_pretrained
+from lookdown.gallery.index.creation import gallery_of_pretrained
+from lookdown.gallery.index.sources import Cutting
 from lookdown.lab.synthetic.world import World, draw_world
 from sidebyside import QUICK, Row, report
 

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from lookdown import Cosine, Embedder
 from lookdown.chips.manifest import Manifest
+from lookdown.chips.reader import ImageReader
 from lookdown.lab.synthetic.world import World, draw_world
 from lookdown.networks import ExportedEmbedder
-from lookdown.networks.exporting import Space, export
-from lookdown.networks.image_batches import ImageBatches
-from lookdown.networks.openvino_guard import openvino
-from lookdown.networks.quantizing import quantize
+from lookdown.networks.export import Space, export
+from lookdown.networks.quantize import quantize
 from lookdown.networks.runtimes import RuntimeName
+from lookdown.networks.runtimes.openvino import openvino
 from sidebyside import QUICK, Row, compare, report
 
 CHIPS = 64 if QUICK else 512
@@ -30,8 +30,7 @@ def chips() -> NDArray[np.uint8]:
     """Return chips of the synthetic world at the size of the default network."""
     with tempfile.TemporaryDirectory() as folder:
         draw_world(World(kinds="ships", chips=max(10, CHIPS // 16), size=128), Path(folder))
-        batches = ImageBatches(Manifest.read(folder).paths[:CHIPS], bands=3, size=112, batch_size=CHIPS)
-        return np.concatenate([np.asarray(batch.images) for batch in batches])
+        return ImageReader(Manifest.read(folder).paths[:CHIPS], bands=3, size=112).read_all()[0]
 
 
 def exports(embedder: Embedder, images: NDArray[np.uint8], folder: Path) -> dict[str, ExportedEmbedder]:
@@ -74,16 +73,16 @@ def main() -> None:
 
 
 def _against_torch(made: ExportedEmbedder, embedder: Embedder, images: NDArray[np.uint8], limit: float | None) -> Row:
-    what = f"{len(images)} chips by {made.about.name}"
+    what = f"{len(images)} chips by {made.description.name}"
     work = (lambda: made.embed(images)), (lambda: embedder.embed(images))
     return compare(what, work[0], "torch, eager", work[1], limit=limit, turns=5)
 
 
 def _against_bare(made: ExportedEmbedder, images: NDArray[np.uint8]) -> Row:
     bare = Bare(made)
-    what = f"{len(images)} chips by {made.about.name}"
+    what = f"{len(images)} chips by {made.description.name}"
     work = (lambda: made.embed(images)), (lambda: bare.run(images))
-    return compare(what, work[0], f"bare {made.about.name}", work[1], limit=1.1, turns=5)
+    return compare(what, work[0], f"bare {made.description.name}", work[1], limit=1.1, turns=5)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from lookdown.evaluation import evaluate
 from lookdown.evaluation.retrieval import _BLOCK_SCORES
 from lookdown.metrics import Euclidean, GaussianLikelihoodRatio
-from lookdown.networks import torchvision_guard  # noqa: F401  # before torchmetrics, which imports torchvision
+from lookdown.networks import backbones  # noqa: F401  # before torchmetrics, which imports torchvision
 from sidebyside import QUICK, Row, compare, report
 
 Array = NDArray[np.float64]

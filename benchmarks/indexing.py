@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from embedding import Bare, exports
 from lookdown import Embedder, Gallery
 from lookdown.chips.manifest import Manifest
+from lookdown.chips.reader import ImageReader
 from lookdown.lab.synthetic.world import World, draw_world
 from lookdown.networks import ExportedEmbedder
-from lookdown.networks.image_batches import ImageBatches
 from sidebyside import QUICK, Row, compare, report
 
 CHIPS = 64 if QUICK else 4096
@@ -42,8 +42,7 @@ def gathered(paths: list[Path], folder: Path) -> Path:
 
 def squares(paths: list[Path]) -> NDArray[np.uint8]:
     """Return the chips as the network takes them."""
-    batches = ImageBatches(paths, bands=3, size=112, batch_size=512)
-    return np.concatenate([np.asarray(batch.images) for batch in batches])
+    return ImageReader(paths, bands=3, size=112).read_all()[0]
 
 
 def row(made: ExportedEmbedder, folder: Path, images: NDArray[np.uint8], limit: float) -> Row:
@@ -58,7 +57,7 @@ def row(made: ExportedEmbedder, folder: Path, images: NDArray[np.uint8], limit: 
         def index() -> None:
             assert new.pop().add(folder).added == len(images)
 
-        what = f"{len(images):,} JPEG chips indexed by {made.about.name}: read, embedded, written"
+        what = f"{len(images):,} JPEG chips indexed by {made.description.name}: read, embedded, written"
         peer = "bare OpenVINO on the same chips in memory"
         return compare(what, index, peer, lambda: bare.run(images), limit=limit, turns=TURNS)
 

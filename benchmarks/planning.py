@@ -27,8 +27,8 @@ from lookdown.lab.bench.machine import this_machine
 from lookdown.lab.bench.planning import Costs, Node, Plan, planning_page
 from lookdown.metrics import GaussianLikelihoodRatio
 from lookdown.networks import ExportedEmbedder
-from lookdown.networks.exporting import Space, export
-from lookdown.networks.quantizing import quantize
+from lookdown.networks.export import Space, export
+from lookdown.networks.quantize import quantize
 from search import no_columns, stream
 from sidebyside import OUT, QUICK, Row, peak_memory, report
 
@@ -56,7 +56,7 @@ def networks(images: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], folder: Pa
     whole = export(embedder, folder / "openvino", "openvino", images[:64], space)
     small = quantize(whole, folder / "openvino-int8", images, lambda embedder: 0.0).export
     assert small is not None
-    return {made.about.name: made for made in (whole, small)}
+    return {made.description.name: made for made in (whole, small)}
 
 
 def indexed(place: Path) -> tuple[float, dict[str, float], float]:

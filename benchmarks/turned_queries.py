@@ -10,7 +10,7 @@ import numpy as np
 
 from lookdown import Embedder, Gallery
 from lookdown.chips.manifest import Manifest
-from lookdown.chips.reading import read_chip
+from lookdown.chips.pixels import read_chip
 from lookdown.lab.synthetic.world import World, draw_world
 from sidebyside import OPTIONS, QUICK, Row, report
 

@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from lookdown.chips import jpegs
-from lookdown.chips.jpegs import decode_small, size_of
-from lookdown.chips.reading import read_chip
+from lookdown.chips import photographs
+from lookdown.chips.photographs import decode_small_jpeg, jpeg_size
+from lookdown.chips.pixels import read_chip
 from lookdown.errors import ImageError
 
 
@@ -50,10 +50,10 @@ def test_pixels_are_those_of_pillow_to_the_bit(
     size: tuple[int, int], quality: int, options: dict[str, Any], progressive: bool
 ) -> None:
     content = jpeg(*size, quality=quality, progressive=progressive, **options)
-    found = decode_small(content, 192)
+    found = decode_small_jpeg(content, 192)
     assert found is not None
     assert found.flags.writeable
-    assert size_of(content) == size
+    assert jpeg_size(content) == size
     np.testing.assert_array_equal(found, by_pillow(content), strict=True)
 
 
@@ -69,7 +69,7 @@ def test_pixels_are_those_of_pillow_to_the_bit(
     ids=["turned", "comment", "restarts", "optimised", "trailing"],
 )
 def test_what_a_file_says_besides_its_pixels_changes_none(content: bytes) -> None:
-    found = decode_small(content, 192)
+    found = decode_small_jpeg(content, 192)
     assert found is not None
     np.testing.assert_array_equal(found, by_pillow(content), strict=True)
 
@@ -80,7 +80,7 @@ def test_what_a_file_says_besides_its_pixels_changes_none(content: bytes) -> Non
     ids=["empty", "text", "cmyk", "rgb", "cut short", "head", "wide", "tall"],
 )
 def test_anything_else_is_left_to_pillow(content: bytes) -> None:
-    assert decode_small(content, 192) is None
+    assert decode_small_jpeg(content, 192) is None
 
 
 def test_a_damaged_file_ends_as_it_does_by_pillow_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,8 +96,8 @@ def test_a_damaged_file_ends_as_it_does_by_pillow_alone(tmp_path: Path, monkeypa
     path = tmp_path / "a.jpg"  # sentences name it
     path.touch()
     fast = [told(path, content) for content in damaged]
-    taken = sum(decode_small(content, 192) is not None for content in damaged)
-    monkeypatch.setattr("lookdown.chips.reading.decode_small", lambda content, below: None)
+    taken = sum(decode_small_jpeg(content, 192) is not None for content in damaged)
+    monkeypatch.setattr("lookdown.chips.pixels.decode_small_jpeg", lambda content, below: None)
     assert fast == [told(path, content) for content in damaged]
     assert 200 < taken < 1300  # both ways were gone
 
@@ -112,13 +112,13 @@ def told(path: Path, content: bytes) -> tuple[tuple[int, ...], bytes] | str:
 
 def test_the_first_bytes_tell_the_size_of_a_large_file() -> None:
     content = jpeg(900, 700, quality=95)
-    assert size_of(content[:4096]) == (900, 700)
-    assert size_of(content[:100]) is None
+    assert jpeg_size(content[:4096]) == (900, 700)
+    assert jpeg_size(content[:100]) is None
 
 
 def test_no_size_is_told_beyond_the_limit_of_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
     content = jpeg(40, 30)
     frame = content.index(b"\xff\xc0")
-    assert size_of(content[: frame + 5] + b"\xfd\xe8\xfd\xe8" + content[frame + 9 :]) is None  # 65,000 x 65,000
-    monkeypatch.setattr(jpegs, "MAX_PIXELS", 1199)
-    assert size_of(content) is None
+    assert jpeg_size(content[: frame + 5] + b"\xfd\xe8\xfd\xe8" + content[frame + 9 :]) is None  # 65,000 x 65,000
+    monkeypatch.setattr(photographs, "MAX_PIXELS", 1199)
+    assert jpeg_size(content) is None

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from lookdown.cli import app
 from lookdown.cli.command_group import ORDER, with_options
 from lookdown.errors import GalleryError
-from lookdown.gallery.index.making import gallery_of_run
+from lookdown.gallery.index.creation import gallery_of_run
 from lookdown.training import training
 
 COMMANDS = {path: command for path, command, _ in commands()}

@@ -27,7 +27,7 @@ import torch
 from tests.gallery.galleries import Embeddings, kinds
 
 from lookdown.gallery import Gallery
-from lookdown.gallery.index import adding, read_ahead
+from lookdown.gallery.index import writer
 from lookdown.gallery.scale import bucket
 from lookdown.gallery.search.where import Where
 from lookdown.networks import Embedder
@@ -192,7 +192,7 @@ def _work(work: str, arguments: list[Any], said: str) -> None:
 
 def index(say: Say, gallery: str, images: str, embedder: str) -> None:
     """Make a gallery or go on with it, in steps of a few chips; say how many are in after each."""
-    read_ahead._STEP, adding._TIDY = STEP, TIDY
+    writer._BATCH_CHIPS, writer._TIDY_STEPS = STEP, TIDY
     path, network = Path(gallery), Embedder.load(embedder)
     say("begins")
     opened = Gallery.open(path) if (path / "gallery.json").exists() else Gallery.create(path, network)
@@ -203,7 +203,7 @@ def index(say: Say, gallery: str, images: str, embedder: str) -> None:
 
 def add(say: Say, gallery: str, name: str, chips: int, lease: float) -> None:
     """Add chips in steps of a few, to a table in a bucket, and say the last id of each step once it is in."""
-    adding._TOGETHER, bucket.LEASE_SECONDS = STEP, lease
+    writer._STEP_VECTORS, bucket.LEASE_SECONDS = STEP, lease
     opened = Gallery.open(gallery)
     append = opened._table.append
 

@@ -16,7 +16,7 @@ from tests.chips.layouts import data_folder
 from lookdown.chips.imagery import open_scene
 from lookdown.chips.manifest import Manifest
 from lookdown.gallery import Cutting, Results
-from lookdown.gallery.index.making import gallery_of_pretrained
+from lookdown.gallery.index.creation import gallery_of_pretrained
 from lookdown.gallery.results.writing import write
 from lookdown.lab.synthetic.scenes import write_scene
 from lookdown.lab.synthetic.sensors import NEAR

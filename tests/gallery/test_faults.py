@@ -28,7 +28,7 @@ from tests.gallery.killable import STEP, Child, Nursery
 
 from lookdown import Gallery, GaussianLikelihoodRatio
 from lookdown.errors import DamagedCacheWarning, GalleryBusyError, GalleryError, LookdownError
-from lookdown.gallery.index import adding, read_ahead
+from lookdown.gallery.index import writer
 from lookdown.networks import Embedder
 from lookdown.progress import Progress, no_progress
 
@@ -326,8 +326,8 @@ def index_here(path: Path, archive: Archive, progress: Progress) -> None:
 def test_a_disk_that_is_full_keeps_what_was_acknowledged_and_the_same_command_completes_it(
     size: int, archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_ahead, "_STEP", STEP)
-    monkeypatch.setattr(adding, "_TIDY", killable.TIDY)
+    monkeypatch.setattr(writer, "_BATCH_CHIPS", STEP)
+    monkeypatch.setattr(writer, "_TIDY_STEPS", killable.TIDY)
     path = tmp_path / "disk" / "g"
     acknowledged = [0]
     with small_disk(tmp_path / "disk", f"{size}k") as resize:

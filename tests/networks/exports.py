@@ -13,9 +13,10 @@ import pytest
 from numpy.typing import NDArray
 from tests.templates import template
 
-from lookdown.networks import Embedder, exporting
-from lookdown.networks.exporting import Space, export
-from lookdown.networks.quantizing import quantize
+from lookdown.networks import Embedder
+from lookdown.networks import export as export_module
+from lookdown.networks.export import Space, export
+from lookdown.networks.quantize import quantize
 from lookdown.networks.runtimes import RuntimeName
 
 __all__ = ["RUNTIMES", "chips", "network", "owner", "space", "trace_once"]
@@ -55,7 +56,7 @@ def _fill(folder: Path) -> None:
 
 def trace_once(patch: pytest.MonkeyPatch) -> None:
     """Let torch trace each network once; another export of the same network and metric takes a copy of the graph."""
-    trace = exporting._as_onnx
+    trace = export_module._as_onnx
 
     def traced(embedder: Embedder, space: Space, place: Path) -> Path:
         parts = (embedder.fingerprint.encode(), space.factor.tobytes(), bytes([space.normalize]))
@@ -67,4 +68,4 @@ def trace_once(patch: pytest.MonkeyPatch) -> None:
         graph = template(f"graph-{hashlib.sha256(b' '.join(parts)).hexdigest()[:16]}", make)
         return Path(shutil.copy(graph / "model.onnx", place / "model.onnx"))
 
-    patch.setattr(exporting, "_as_onnx", traced)
+    patch.setattr(export_module, "_as_onnx", traced)

@@ -8,8 +8,15 @@ import pytest
 import torch
 
 from lookdown.errors import InputError, WeightsError
-from lookdown.networks.backbones import ALIASES, build_trunk, load_trunk, normalisation, resolve_name, training_recipe
-from lookdown.networks.torchvision_guard import timm
+from lookdown.networks.backbones import (
+    ALIASES,
+    build_trunk,
+    load_trunk,
+    normalisation,
+    resolve_name,
+    timm,
+    training_recipe,
+)
 
 
 @pytest.mark.parametrize(

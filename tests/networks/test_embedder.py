@@ -16,9 +16,8 @@ from sklearn.decomposition import PCA
 
 from lookdown.errors import ImageError, InputError, SkippedImagesWarning, UntrainedWarning, WeightsError
 from lookdown.networks import Embedder, weights
-from lookdown.networks.principal_components import principal_components
-from lookdown.networks.projection import FixedProjection
-from lookdown.networks.torchvision_guard import timm
+from lookdown.networks.backbones import timm
+from lookdown.networks.projection import FixedProjection, principal_components
 from lookdown.networks.weights import find_weights
 
 LITE0 = "tf_efficientnet_lite0"

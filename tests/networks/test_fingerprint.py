@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lookdown.networks.fingerprint import fingerprint
+from lookdown.networks.embedder import fingerprint
 
 TENSORS = {"b": torch.arange(6.0).reshape(2, 3), "a": torch.tensor(7)}
 
@@ -19,7 +19,7 @@ def test_equal_bytes_share_it_in_any_order_layout_and_process() -> None:
     assert fingerprint({"name": "x", "size": 3}, dict(reversed(TENSORS.items()))) == expected
     assert fingerprint({"name": "x", "size": 3}, {**TENSORS, "b": TENSORS["b"].T.contiguous().T}) == expected
     code = (
-        "import torch; from lookdown.networks.fingerprint import fingerprint;"
+        "import torch; from lookdown.networks.embedder import fingerprint;"
         "print(fingerprint({'size': 3, 'name': 'x'}, {'a': torch.tensor(7), 'b': torch.arange(6.0).reshape(2, 3)}))"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

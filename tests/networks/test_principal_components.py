@@ -7,7 +7,7 @@ import pytest
 from sklearn.decomposition import PCA
 
 from lookdown.errors import InputError
-from lookdown.networks.principal_components import principal_components
+from lookdown.networks.projection import principal_components
 
 X = np.random.default_rng(0).normal(size=(200, 12)) @ np.random.default_rng(1).normal(size=(12, 12)) + 100
 

@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from lookdown.networks.principal_components import principal_components
-from lookdown.networks.projection import FixedProjection, build_head
+from lookdown.networks.projection import FixedProjection, build_head, principal_components
 
 
 def test_heads_have_the_layers_of_the_recipe() -> None:

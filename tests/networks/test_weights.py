@@ -18,8 +18,7 @@ from sklearn.datasets import load_sample_image
 
 from lookdown.errors import UntrainedWarning, WeightsError
 from lookdown.networks import weights
-from lookdown.networks.backbones import training_recipe
-from lookdown.networks.torchvision_guard import timm
+from lookdown.networks.backbones import timm, training_recipe
 from lookdown.networks.weights import find_weights, trained_source
 
 ImageNetInfo: Any = timm.data.ImageNetInfo  # type: ignore[attr-defined]

@@ -211,5 +211,5 @@ def test_a_tiff_keeps_its_pixels_and_too_many_bands_are_refused(tmp_path: Path) 
         rasterio.open(file, "w", driver="GTiff", dtype="uint16", count=5, width=8, height=8) as image,
     ):
         image.write(np.ones((5, 8, 8), np.uint16))
-    with pytest.raises(ImageError, match="has 5 bands, and this embedder takes 3"):
+    with pytest.raises(ImageError, match="has 5 bands, this embedder takes 3"):
         read(file.read_bytes())

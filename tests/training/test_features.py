@@ -16,7 +16,7 @@ import pytest
 import torch
 from PIL import Image
 
-from lookdown.chips.reading import letterbox, read_chip
+from lookdown.chips.pixels import letterbox, read_chip
 from lookdown.errors import DamagedCacheWarning, ImageError, InputError, OutputError, WeightsError
 from lookdown.networks import Embedder
 from lookdown.training import features

@@ -25,7 +25,7 @@ from lookdown.chips.manifest import Manifest
 from lookdown.errors import InputError, LookdownError, OutputError, TrainingError
 from lookdown.metrics import load_metric
 from lookdown.networks import Embedder
-from lookdown.networks.torchvision_guard import timm
+from lookdown.networks.backbones import timm
 from lookdown.training import training
 from lookdown.training.checkpoints import write_checkpoint
 from lookdown.training.recipe import Recipe

@@ -78,7 +78,7 @@ def test_chips_of_which_none_can_be_read_are_a_sentence(trunk: str, tmp_path: Pa
 
 
 def test_bands_that_are_not_the_recipes_are_refused() -> None:
-    with pytest.raises(InputError, match=r"chips have 3 bands, the recipe says network\.bands = 4"):
+    with pytest.raises(InputError, match=r"has 3 bands, this embedder takes 4"):
         read(recipe(trunk="finetune", network={"bands": 4}), chips())
 
 

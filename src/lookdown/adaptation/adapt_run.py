@@ -10,7 +10,7 @@ from lookdown.adaptation.adaptation import Adaptation, Method, adapt
 from lookdown.chips.manifest import Manifest
 from lookdown.errors import InputError, OutputError
 from lookdown.metrics import load_metric
-from lookdown.networks.storage import load_embedder
+from lookdown.networks.stored_embedder import load_embedder
 from lookdown.progress import Progress, no_progress
 from lookdown.training.run_folder import RunFolder
 

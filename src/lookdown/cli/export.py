@@ -25,27 +25,27 @@ def export(
 ) -> None:
     """Write the network for a faster runtime, which needs no torch.
 
-    Refused if it embeds otherwise than torch. `index`, `search` and `serve` then take the fastest that is there.
+    It is refused if it embeds otherwise than torch. `index`, `search` and `serve` then use the fastest network.
     """
     from lookdown.cli.progress_bar import ProgressBar
-    from lookdown.gallery.exporting import export_network
+    from lookdown.gallery.export_network import export_network
 
     with ProgressBar("") as progress:
-        made = export_network(owner, runtime, int8=int8, data=data, overwrite=overwrite, note=progress.note)
-    small = made.int8.export if made.int8 is not None else None
+        report = export_network(owner, runtime, int8=int8, data=data, overwrite=overwrite, note=progress.note)
+    small = report.int8.export if report.int8 is not None else None
     if as_json:
-        written = [one for one in (made.fp32, small) if one is not None]
+        written = [one for one in (report.fp32, small) if one is not None]
         print_json({
-            "exports": [{"folder": one.folder, "measured": dict(one.about.measured)} for one in written],
-            "int8": None if made.int8 is None else {"before": made.int8.before, "after": made.int8.after},
+            "exports": [{"folder": one.folder, "measured": dict(one.description.measured)} for one in written],
+            "int8": None if report.int8 is None else {"before": report.int8.before, "after": report.int8.after},
         })  # fmt: skip
         return
-    told = made.fp32.about
+    description = report.fp32.description
     typer.echo(
-        f"{made.fp32.folder}: {told.times_torch:.1f} times as fast as torch here, at most "
-        f"{told.measured['worst cosine distance']:.0e} from it"
+        f"{report.fp32.folder}: {description.times_torch:.1f} times as fast as torch here, at most "
+        f"{description.measured['worst cosine distance']:.0e} from it"
     )
-    if made.int8 is not None:
-        typer.echo(str(made.int8))
+    if report.int8 is not None:
+        typer.echo(str(report.int8))
     if small is not None:
-        typer.echo(f"{small.folder}: {small.about.times_torch:.1f} times as fast as torch here")
+        typer.echo(f"{small.folder}: {small.description.times_torch:.1f} times as fast as torch here")

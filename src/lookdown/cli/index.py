@@ -1,4 +1,4 @@
-"""lookdown index: an archive of images as a gallery that can be searched."""
+"""lookdown index: put an archive of images into a gallery, to search it."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def index(
         int, typer.Option(min=1, help="images with a side of more pixels are scenes, others chips")
     ] = 512,
     whole: Annotated[bool, typer.Option("--whole", help="take every image as one chip, however large")] = False,
-    classes: Annotated[bool, typer.Option("--classes", help="the folder that an image is in names its class")] = False,
+    classes: Annotated[bool, typer.Option("--classes", help="the subfolder of an image names its kind")] = False,
     every_role: Annotated[
-        bool, typer.Option("--every-role", help="of manifests also what trains and asks, not the gallery alone")
+        bool, typer.Option("--every-role", help="of manifests, take all chips, not only those for the gallery")
     ] = False,
     time: Annotated[str | None, typer.Option(help="when the images were taken, ISO 8601")] = None,
     sensor: Annotated[str | None, typer.Option(help="what took the images")] = None,
@@ -51,13 +51,13 @@ def index(
 ) -> None:
     """Put an archive of images into a gallery.
 
-    What is there already is left alone, so it can be stopped and run again.
+    Chips that are in the gallery are not added again, so the command can be stopped and repeated.
     """
     from lookdown.cli.progress_bar import ProgressBar
     from lookdown.errors import InputError
     from lookdown.gallery import Cutting, Gallery
-    from lookdown.gallery.index.intake import parts_of
-    from lookdown.gallery.index.making import gallery_of_pretrained, gallery_of_run, is_run
+    from lookdown.gallery.index.creation import gallery_of_pretrained, gallery_of_run, is_run
+    from lookdown.gallery.index.sources import chip_groups
     from lookdown.gallery.search.engines import chosen_engine
 
     cutting = Cutting(
@@ -72,12 +72,12 @@ def index(
     server = chosen_engine(engine, uri)
     run, images = (given[0], given[1:]) if is_run(given[0]) else (None, given)
     if run is not None and embedder is not None:
-        raise InputError(f"{run} is a run and has an embedder; leave --embedder out, or the run")
+        raise InputError(f"{run} is a run and has an embedder; omit --embedder, or the run")
     if not images:
         raise InputError(f"there is nothing to index; give images after {run}")
     with ProgressBar("fitting a projection" if embedder else "opening") as progress:
         if run is not None:
-            parts_of(images, cutting)  # what does not exist is refused before there is a gallery
+            chip_groups(images, cutting)  # refuses missing files before a gallery is created
             gallery = gallery_of_run(out, run, table=table)
         elif embedder is not None:
             gallery = gallery_of_pretrained(
@@ -87,7 +87,7 @@ def index(
             gallery = Gallery.open(out, table=table)
         else:
             raise InputError(
-                f"{given[0]} is no run, so say how to embed: `lookdown index RUN IMAGES... -o {out}`, or without "
+                f"{given[0]} is not a run, so say how to embed: `lookdown index RUN IMAGES... -o {out}`, or without "
                 f"training `lookdown index --embedder tf_efficientnet_lite0 IMAGES... -o {out}`"
             )
         progress.begin("indexing")

@@ -1,7 +1,7 @@
 """Embeddings, a metric and a manifest as something that can be searched."""
 
 from lookdown.gallery.gallery import Gallery
-from lookdown.gallery.index.intake import Cutting
+from lookdown.gallery.index.sources import Cutting
 from lookdown.gallery.learning import Learnt
 from lookdown.gallery.results.hit import Hit, Results
 from lookdown.gallery.search.where import Where

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from lookdown.adaptation import AdaptationSettings, Method
 from lookdown.errors import GalleryError, InputError
-from lookdown.gallery.index.adding import Added, add_chips, add_vectors, note_skipped
-from lookdown.gallery.index.intake import Cutting, parts_of
+from lookdown.gallery.index.sources import Cutting, chip_groups
+from lookdown.gallery.index.writer import AddReport, add_chips, add_vectors, note_skipped
 from lookdown.gallery.learning import Labels, Learnt, calibrate, estimate
 from lookdown.gallery.results.hit import Results
 from lookdown.gallery.search.engines import EngineChoice
@@ -28,9 +28,9 @@ from lookdown.gallery.store.snapshot import ChipLabel, Rows, Snapshot
 from lookdown.gallery.store.stats import GalleryStats, gallery_stats
 from lookdown.gallery.store.table import ChipTable
 from lookdown.metrics import Cosine, Euclidean, Metric
-from lookdown.networks.exported import ExportedEmbedder
-from lookdown.networks.exports import FOLDER as EXPORTED
-from lookdown.networks.exports import AnyEmbedder, fastest
+from lookdown.networks.exported_embedder import ExportedEmbedder
+from lookdown.networks.network_folder import FOLDER as EXPORTED
+from lookdown.networks.network_folder import AnyEmbedder, fastest
 from lookdown.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Gallery:
             folder.refuse_finished()  # by another process, meanwhile
             ChipTable.create(folder.location, width)
             if isinstance(embedder, ExportedEmbedder):
-                embedder.save(path / EXPORTED / embedder.about.name, overwrite=True)
+                embedder.save(path / EXPORTED / embedder.description.name, overwrite=True)
             elif embedder is not None:
                 embedder.save(path / "embedder", overwrite=True)
             registry = MetricRegistry.create(path / "metrics")
@@ -122,7 +122,7 @@ class Gallery:
             gallery = Gallery.from_images("gallery", "images")
             gallery.search("images/ferry.jpg", k=10)
         """
-        from lookdown.gallery.index.making import gallery_of_pretrained
+        from lookdown.gallery.index.creation import gallery_of_pretrained
 
         several: list[Any] = [*images] if isinstance(images, list | tuple) else [images]
         cutting = cutting or Cutting()
@@ -147,7 +147,7 @@ class Gallery:
 
         gallery = Gallery.from_run("gallery", "runs/ships", "images")
         """
-        from lookdown.gallery.index.making import gallery_of_run
+        from lookdown.gallery.index.creation import gallery_of_run
 
         several: list[Any] = [*images] if isinstance(images, list | tuple) else [images]
         gallery = gallery_of_run(Path(path), Path(run), table=table)
@@ -197,7 +197,7 @@ class Gallery:
         embedder = self.__dict__.get("embedder")  # not the property, which would load it
         if embedder is None:
             return None
-        return embedder.about.name if isinstance(embedder, ExportedEmbedder) else "torch"
+        return embedder.description.name if isinstance(embedder, ExportedEmbedder) else "torch"
 
     def writing(self) -> AbstractContextManager[None]:
         """Be the one writer for a while: others are refused meanwhile, and told who writes."""
@@ -219,7 +219,7 @@ class Gallery:
         every_role: bool = False,
         workers: str | None = None,
         progress: Progress = no_progress,
-    ) -> Added:
+    ) -> AddReport:
         """Embed and add what is not there yet: manifests, images, folders of images, and scenes, cut into windows.
 
         Chips that are there are left alone, so an interrupted run goes on when it is started again. Images that cannot
@@ -231,7 +231,7 @@ class Gallery:
         if self.embedder is None:
             raise GalleryError(f"{self.path} has no embedder; embed the images yourself and use add_embeddings")
         given: list[Any] = list(images) if isinstance(images, list | tuple) else [images]
-        parts = parts_of(given, cutting or Cutting(), every_role=every_role)
+        parts = chip_groups(given, cutting or Cutting(), every_role=every_role)
         with self._folder.writing():
             if workers is None:
                 added = add_chips(self._table, self.embedder, parts, progress)
@@ -245,7 +245,7 @@ class Gallery:
 
     def add_embeddings(
         self, rows: Sequence[dict[str, Any]], embeddings: ArrayLike, *, fingerprint: str | None = None
-    ) -> Added:
+    ) -> AddReport:
         """Add chips that were embedded elsewhere, a mapping and a vector each; `id` and `source` are needed.
 
         Where the gallery has an embedder, `fingerprint` says which one made the vectors: others are not comparable.

@@ -1,4 +1,4 @@
-"""Chips in, embeddings out: timm's backbones, weights from where there are some, and a projection."""
+"""Chips in, embeddings out: timm's backbones with their weights, pooling, and a head."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lookdown.networks.embedded_chips import EmbeddedChips
     from lookdown.networks.embedder import Embedder
-    from lookdown.networks.embedding import EmbeddedChips
-    from lookdown.networks.exported import ExportedEmbedder
-    from lookdown.networks.settings import Settings
+    from lookdown.networks.embedder_settings import EmbedderSettings
+    from lookdown.networks.exported_embedder import ExportedEmbedder
 
-__all__ = ["EmbeddedChips", "Embedder", "ExportedEmbedder", "Settings"]
+__all__ = ["EmbeddedChips", "Embedder", "EmbedderSettings", "ExportedEmbedder"]
 
-# Where each name lives; imported on first use, since an exported network needs no torch.
+# Where each name lives; imported on first use, because an exported network needs no torch.
 _HOMES = {
-    "EmbeddedChips": "lookdown.networks.embedding",
+    "EmbeddedChips": "lookdown.networks.embedded_chips",
     "Embedder": "lookdown.networks.embedder",
-    "ExportedEmbedder": "lookdown.networks.exported",
-    "Settings": "lookdown.networks.settings",
+    "ExportedEmbedder": "lookdown.networks.exported_embedder",
+    "EmbedderSettings": "lookdown.networks.embedder_settings",
 }
 
 

@@ -1,8 +1,15 @@
-"""timm's networks behind one call: a trunk without its classifier, for any number of bands."""
+"""timm's networks behind one call: a trunk without its classifier, for any number of bands.
+
+This is the only place that imports timm, because torchvision may have to be repaired before. The torchvision on PyPI is
+built for CUDA. Beside a CPU-only torch its compiled part does not load; its import then fails with "operator
+torchvision::nms does not exist", and so does that of timm. timm uses only the Python part of torchvision, which needs
+the operators to be declared, so they are declared here. Beside a matching torch nothing is done. Where the declaration
+was needed, `torchvision.io` and `torchvision.ops.nms` stay unusable.
+"""
 
 from __future__ import annotations
 
-import difflib
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +17,30 @@ import torch
 from torch import Tensor, nn
 
 from lookdown.errors import InputError, WeightsError
-from lookdown.networks.torchvision_guard import timm
+from lookdown.suggestions import did_you_mean
+
+_NMS_SIGNATURE = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+_declared: list[torch.library.Library] = []  # a declaration lives as long as its library object
+
+
+def _import_torchvision() -> None:
+    try:
+        import torchvision
+    except RuntimeError as error:
+        if "operator torchvision::nms does not exist" not in str(error):
+            raise
+        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+            del sys.modules[name]  # half imported
+        library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
+        for operator in ("nms", "qnms"):
+            library.define(operator + _NMS_SIGNATURE)  # type: ignore[no-untyped-call]
+        _declared.append(library)
+        import torchvision  # noqa: F401
+
+
+_import_torchvision()
+
+import timm  # noqa: E402  # after torchvision is repaired
 
 __all__ = [
     "ALIASES",
@@ -20,6 +50,7 @@ __all__ = [
     "load_trunk",
     "normalisation",
     "resolve_name",
+    "timm",
     "training_recipe",
 ]
 
@@ -34,22 +65,22 @@ _REFUSALS = (RuntimeError, AssertionError, ValueError, TypeError, KeyError, Inde
 
 
 class Trunk(nn.Module):
-    """A network without classifier and pooling; whatever its layout, features come out as (n, width, positions)."""
+    """A network without classifier and pooling; it returns (n, width, positions), whatever its own layout."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self.network = network
-        self.width = 0  # known once it is built
+        self.width = 0  # set by `build_trunk`
 
     @property
     def dtype(self) -> torch.dtype:
-        """The type of its weights, which images must have too."""
+        """The type of its weights, and of the images it takes."""
         return next(self.parameters()).dtype
 
     def forward(self, images: Tensor) -> Tensor:
         """Return (n, width, positions) of normalised images (n, bands, size, size)."""
         features: Tensor = self.network(images)
-        if features.ndim == 3:  # tokens, the first of which may stand for no place
+        if features.ndim == 3:  # tokens, the first of which may belong to no position
             return features[:, getattr(self.network, "num_prefix_tokens", 0) :].mT
         if getattr(self.network, "output_fmt", "NCHW") == "NHWC":
             features = features.permute(0, 3, 1, 2)
@@ -57,12 +88,11 @@ class Trunk(nn.Module):
 
 
 def resolve_name(name: str) -> str:
-    """Return timm's name of a backbone; an unknown one is refused with the nearest that is known."""
+    """Return timm's name of a backbone; an unknown name is refused with the nearest one."""
     resolved = ALIASES.get(name, name)
     if not isinstance(name, str) or not timm.is_model(resolved):
-        known = [*ALIASES, *timm.list_models()]
-        near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}?" if near else "see timm.list_models() for the names"
+        names = [*ALIASES, *timm.list_models()]
+        hint = did_you_mean(name, names, otherwise="see timm.list_models() for the names")
         raise InputError(f"backbone {name!r} is not known to timm {timm.__version__}; {hint}")
     tags = timm.list_pretrained(f"{architecture(resolved)}.*")
     if "." in resolved and resolved not in tags:
@@ -78,15 +108,16 @@ def architecture(name: str) -> str:
 
 
 def training_recipe(name: str) -> timm.models.PretrainedCfg:
-    """Return what timm has noted on a backbone: preprocessing, size, where its weights are."""
+    """Return timm's description of a backbone: preprocessing, size, where its weights are."""
     return timm.get_pretrained_cfg(name) or timm.models.PretrainedCfg()
 
 
 def normalisation(name: str, bands: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return mean and standard deviation a band, as the backbone was trained with, extended as timm extends weights.
+    """Return mean and standard deviation of each band, as the backbone was trained with.
 
-    timm sums the three filters of the first layer for one band, which therefore gets the mean of the three values;
-    for more bands it repeats them (red, green, blue, red, ...), and the values are repeated likewise.
+    Other numbers of bands follow timm's rule for the first layer. For one band timm sums the three filters, so the band
+    gets the mean of the three values. For more bands it repeats the filters (red, green, blue, red, ...), so the values
+    are repeated as well.
     """
     recipe = training_recipe(name)
     mean, std = (tuple(float(value) for value in values) for values in (recipe.mean, recipe.std))
@@ -96,7 +127,7 @@ def normalisation(name: str, bands: int) -> tuple[tuple[float, ...], tuple[float
 
 
 def build_trunk(name: str, *, bands: int, size: int) -> Trunk:
-    """Return a trunk with fresh weights, checked to take images of this size."""
+    """Return a trunk with random weights, after a check that it takes images of this size."""
     options = {"in_chans": bands, "num_classes": 0, "global_pool": "", **_fixed_size(name, size)}
     try:
         with torch.device("meta"), torch.inference_mode():  # shapes without values: costs nothing at any size
@@ -114,24 +145,24 @@ def build_trunk(name: str, *, bands: int, size: int) -> Trunk:
 
 
 def load_trunk(trunk: Trunk, tensors: Mapping[str, Tensor], *, name: str, bands: int, size: int, origin: str) -> None:
-    """Put weights into a trunk, strictly: each tensor must be there, of its shape, and none beside it.
+    """Load weights into a trunk, strictly: every tensor must be there with its shape, and no other.
 
-    The weights are those of the whole network as timm names them, with any number of classes or without classifier. A
-    first layer for `bands` bands is taken as it is, one for three is fitted by timm's rule, any other is refused. Where
-    a network has a fixed size, timm fits the rest to that.
+    The weights are those of the whole network, by timm's names, with any number of classes or without a classifier. A
+    first layer for `bands` bands is taken as it is; one for three bands is fitted by timm's rule; any other is refused.
+    If a network has a fixed size, timm fits the rest to it.
     """
     recipe = training_recipe(name)
     classifiers = _layers(recipe.classifier)
     tensors = dict(tensors)
-    found = [tensors[f"{layer}.weight"] for layer in classifiers if f"{layer}.weight" in tensors]
-    classes = len(found[0]) if found else recipe.num_classes
+    classifier = [tensors[f"{layer}.weight"] for layer in classifiers if f"{layer}.weight" in tensors]
+    classes = len(classifier[0]) if classifier else recipe.num_classes
     try:
         for layer in _layers(recipe.first_conv):
             _fit_to_bands(tensors, f"{layer}.weight", bands, trunk.network.state_dict().get(f"{layer}.weight"))
-        if not found:
+        if not classifier:
             blank = timm.create_model(name, num_classes=classes).state_dict()
             tensors |= {key: blank[key] for key in blank if key.rpartition(".")[0] in classifiers}
-        # timm lets missing tensors pass where it fits the bands itself, or where the classes are not the recipe's.
+        # timm ignores missing tensors if it fits the bands itself, or if the classes are not the recipe's.
         overlay = {"state_dict": tensors, "num_classes": classes, "label_offset": 0, "custom_load": False}
         whole = timm.create_model(
             name,
@@ -150,7 +181,7 @@ def load_trunk(trunk: Trunk, tensors: Mapping[str, Tensor], *, name: str, bands:
 
 
 def _fit_to_bands(tensors: dict[str, Tensor], key: str, bands: int, wanted: Tensor | None) -> None:
-    """Fit a first layer for three bands to `bands`; one that fits stays, to the bit."""
+    """Fit a first layer for three bands to `bands`; one that fits stays as it is."""
     filters = tensors.get(key)
     if filters is None or wanted is None or filters.shape == wanted.shape:
         return
@@ -161,10 +192,10 @@ def _fit_to_bands(tensors: dict[str, Tensor], key: str, bands: int, wanted: Tens
 
 
 def _layers(names: str | Sequence[str] | None) -> list[str]:
-    """Return the layers that timm's notes name: one, several or none."""
+    """Return the layers that timm names: one, several or none."""
     return [names] if isinstance(names, str) else list(names or ())
 
 
 def _fixed_size(name: str, size: int) -> dict[str, Any]:
-    """Return the argument by which networks with a fixed grid, Swin and other transformers, learn their size."""
+    """Return the argument that sets the size of networks with a fixed grid, such as Swin."""
     return {"img_size": size} if training_recipe(name).fixed_input_size else {}

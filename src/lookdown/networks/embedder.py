@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,36 +14,48 @@ from typing import Any, Literal, Self
 import torch
 from torch import Tensor, nn
 
+from lookdown.chips.reader import ImageReader, Images, check_images
 from lookdown.errors import InputError, SkippedImagesWarning
 from lookdown.networks.backbones import Trunk, build_trunk, load_trunk, normalisation, resolve_name
-from lookdown.networks.embedding import (
+from lookdown.networks.embedded_chips import (
     EmbeddedChips,
     Embeddings,
     Turns,
     check_turns,
-    embed_batches,
-    evaluated,
-    told,
+    compute,
+    embed_all,
+    summary_of_skipped,
 )
-from lookdown.networks.exported import ExportedEmbedder
-from lookdown.networks.fingerprint import fingerprint
-from lookdown.networks.image_batches import ImageBatches, Images, check_images
+from lookdown.networks.embedder_settings import EmbedderSettings, PoolingKind, check_limits
+from lookdown.networks.exported_embedder import ExportedEmbedder
 from lookdown.networks.pooling import build_pooling
-from lookdown.networks.principal_components import principal_components
-from lookdown.networks.projection import FixedProjection, build_head
-from lookdown.networks.settings import PoolingKind, Settings, check_limits
+from lookdown.networks.projection import FixedProjection, build_head, principal_components
 from lookdown.networks.weights import find_weights, trained_source
 from lookdown.progress import Progress, no_progress
 
-__all__ = ["Embedder"]
+__all__ = ["Embedder", "fingerprint"]
 
 
 class Embedder(nn.Module):
-    """A network that turns chips into embeddings x, raw: putting them on the unit sphere is up to the metric.
+    """A network that turns chips into raw embeddings; the metric alone normalises them.
 
-    `backbone` is any name timm knows, `weights` one of `auto`, `wheel`, `hub`, `none` or a file (see `find_weights`).
-    What is random, the head and weights that are not given, is drawn from `seed`; the global generator stays as it is.
     A new embedder is in training mode, one from `pretrained` or `load` in evaluation mode.
+
+    backbone: any name that timm knows.
+    bands: bands of an image.
+    size: side of an image in pixels; files are letterboxed to it.
+    pooling: `average` over the positions of the feature map, or `gem`, a learnt mean between average and maximum.
+    head: `linear`, or `mlp` with one hidden layer. A `pca` comes from `pretrained`.
+    dimension: numbers in an embedding.
+    weights: `auto`, `wheel`, `hub`, `none` or a file of weights; `auto` takes the wheel if there is one for the
+        backbone, else timm's hub.
+    seed: random weights are drawn from it; the global generator is not touched.
+
+    >>> import numpy as np
+    >>> embedder = Embedder("test_resnet", size=32, dimension=16, weights="none")
+    >>> chips = np.zeros((2, 3, 32, 32), np.uint8)
+    >>> embedder.embed(chips).shape
+    (2, 16)
     """
 
     mean: Tensor
@@ -65,15 +79,15 @@ class Embedder(nn.Module):
         name = resolve_name(backbone)
         check_limits("bands", bands)
         mean, std = normalisation(name, bands)
-        settings = Settings(
+        settings = EmbedderSettings(
             backbone=name, bands=bands, size=size, pooling=pooling, head=head, dimension=dimension, mean=mean, std=std
         )
         with _own_randomness(seed):
             self._assemble(settings)
-            found = find_weights(name, weights)
-            if found.tensors is not None:
-                load_trunk(self.trunk, found.tensors, name=name, bands=bands, size=size, origin=found.origin)
-        self.origin = found.origin
+            source = find_weights(name, weights)
+            if source.tensors is not None:
+                load_trunk(self.trunk, source.tensors, name=name, bands=bands, size=size, origin=source.origin)
+        self.origin = source.origin
 
     @classmethod
     def pretrained(
@@ -92,6 +106,12 @@ class Embedder(nn.Module):
         """Return an embedder without any training: a pretrained trunk, and a PCA fitted to your unlabelled images.
 
         The projection is exact, centred and not whitened. Images that cannot be read are left out with a warning.
+
+        name: the backbone, by the name that timm has for it.
+        images: some hundreds of your images, as `embed` takes them.
+        dimension, bands, size, pooling, weights: as for a new embedder; random weights are refused.
+        batch_size: images in one pass of the network.
+        progress: called after each batch.
         """
         if images is None:
             raise InputError("images is missing: the projection is fitted to them; give some hundreds of yours")
@@ -101,19 +121,19 @@ class Embedder(nn.Module):
             )
         source = trained_source(resolve_name(name), weights)
         embedder = cls(name, bands=bands, size=size, pooling=pooling, dimension=dimension, weights=source)
-        batches = ImageBatches(images, bands=bands, size=size, batch_size=batch_size)
+        reader = ImageReader(images, bands=bands, size=size, batch_size=batch_size)
         with embedder.evaluating():
-            features = (values for _, values in evaluated(batches, embedder._numbers(embedder.features), progress))
+            features = (values for _, values in compute(reader, embedder._as_arrays(embedder.features), progress))
             components = principal_components(features, dimension)
-        if batches.skipped:
-            warnings.warn(told(batches.skipped, batches.total), SkippedImagesWarning, stacklevel=2)
+        if reader.skipped:
+            warnings.warn(summary_of_skipped(reader), SkippedImagesWarning, stacklevel=2)
         embedder.head = FixedProjection.of(components)
         embedder.settings = replace(embedder.settings, head="pca")
         return embedder.eval()
 
     @classmethod
-    def of_settings(cls, settings: Settings) -> Self:
-        """Return an embedder of these settings with random weights, to put stored ones into."""
+    def of_settings(cls, settings: EmbedderSettings) -> Self:
+        """Return an embedder with these settings and random weights, into which stored weights can be loaded."""
         embedder = cls.__new__(cls)
         nn.Module.__init__(embedder)
         with _own_randomness(0):
@@ -123,20 +143,20 @@ class Embedder(nn.Module):
 
     @property
     def fingerprint(self) -> str:
-        """A digest of settings and weights: two embedders that share it return the same embeddings."""
+        """A digest of settings and weights; two embedders with the same one return the same embeddings."""
         return fingerprint(asdict(self.settings), self.state_dict())
 
     @property
     def trunk_fingerprint(self) -> str:
-        """A digest of all that decides `features`: features kept on disk are good as long as it stays the same."""
+        """A digest of all that determines `features`; features on disk are valid as long as it stays the same."""
         settings = {key: value for key, value in asdict(self.settings).items() if key not in ("head", "dimension")}
         tensors = {key: value for key, value in self.state_dict().items() if not key.startswith("head.")}
         return fingerprint(settings, tensors)
 
     def freeze_trunk(self) -> Self:
-        """Keep trunk and pooling, which decide `features`, as they are: no gradients, evaluation mode even in training.
+        """Freeze trunk and pooling, which determine `features`: no gradients, evaluation mode even in training.
 
-        The head alone is then trained, and `trunk_fingerprint` stays the same.
+        Only the head is then trained, and `trunk_fingerprint` stays the same.
         """
         self.trunk_is_frozen = True
         self.trunk.requires_grad_(False)
@@ -157,7 +177,7 @@ class Embedder(nn.Module):
         return embeddings.float()
 
     def features(self, images: Tensor) -> Tensor:
-        """Return what the head is given, (n, width): the pooled features of the trunk."""
+        """Return the input of the head, (n, width): the pooled features of the trunk."""
         check_images(images, bands=self.settings.bands, size=self.settings.size)
         wide = torch.promote_types(self.mean.dtype, torch.float32)
         scaled = ((images.to(self.mean.device, wide) / 255 - self.mean) / self.std).to(self.trunk.dtype)
@@ -167,47 +187,53 @@ class Embedder(nn.Module):
     def embed(
         self, images: Images, *, turns: Turns = 1, batch_size: int = 64, progress: Progress = no_progress
     ) -> Embeddings:
-        """Return raw embeddings, a row an image: of an array or tensor (uint8, bands first), files, or a manifest.
+        """Return raw embeddings, float32 (n, dimension), one row for each image.
 
-        turns: 4 takes the mean over quarter turns of each image, which is the same whichever of them it is given in.
+        A file that cannot be read is an error, since rows would no longer match your list. `embed_chips` leaves such
+        files out and lists them.
 
-        A file that cannot be read is an error, since rows would no longer match what you have listed; `embed_chips`
-        leaves such files out and says which.
+        images: uint8 (n, bands, size, size) as an array or tensor, a list of files, or a manifest.
+        turns: 4 takes the mean over the quarter turns of each image, so that its heading does not matter.
+        batch_size: images in one pass of the network.
+        progress: called after each batch.
         """
-        found = self._embed(images, batch_size, progress, self._seen(turns), self.settings.dimension, skip=False)
-        return found.embeddings
+        function = self._with_turns(turns)
+        return self._embed(images, batch_size, progress, function, self.settings.dimension, skip=False).embeddings
 
     def embed_chips(
         self, chips: Images, *, turns: Turns = 1, batch_size: int = 64, progress: Progress = no_progress
     ) -> EmbeddedChips:
-        """Return raw embeddings of the chips that can be read, which ones they are, and what is wrong with the rest."""
-        return self._embed(chips, batch_size, progress, self._seen(turns), self.settings.dimension, skip=True)
+        """Return raw embeddings of the chips that can be read, their positions, and the reasons for the others."""
+        return self._embed(chips, batch_size, progress, self._with_turns(turns), self.settings.dimension, skip=True)
 
     def embed_features(self, chips: Images, *, batch_size: int = 64, progress: Progress = no_progress) -> EmbeddedChips:
-        """Return what the head is given, (n, width), of the chips that can be read; the rest as in `embed_chips`.
+        """Return the input of the head, (n, width), for the chips that can be read; otherwise as `embed_chips`.
 
-        With a frozen trunk that is work to do once: the rows are good as long as `trunk_fingerprint` stays the same.
+        With a frozen trunk, compute them once: they are valid as long as `trunk_fingerprint` stays the same.
         """
         return self._embed(chips, batch_size, progress, self.features, self.trunk.width, skip=True)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write to the folder `path`, as data: `embedder.json` and `embedder.safetensors`."""
-        from lookdown.networks.storage import save_embedder
+        """Write `embedder.json` and `embedder.safetensors` into the folder `path`.
+
+        overwrite: replace an embedder that is there.
+        """
+        from lookdown.networks.stored_embedder import save_embedder
 
         save_embedder(self, path, overwrite=overwrite)
 
     @staticmethod
     def load(path: str | Path) -> Embedder | ExportedEmbedder:
-        """Read what `save` or `lookdown export` wrote; nothing is downloaded or executed, what is damaged is refused.
+        """Read what `save` or `lookdown export` wrote; nothing is downloaded or executed, a damaged folder is refused.
 
-        `lookdown.networks.storage.load_embedder` reads networks of torch alone, to go on with them.
+        To train further, use `lookdown.networks.stored_embedder.load_embedder`, which reads networks of torch only.
         """
-        from lookdown.networks.storage import load_embedder
+        from lookdown.networks.stored_embedder import load_embedder
 
         return ExportedEmbedder.load(path) if ExportedEmbedder.is_at(path) else load_embedder(path)
 
-    def _seen(self, turns: Turns) -> Callable[[Tensor], Tensor]:
-        """Return what makes an embedding of an image: one pass, or the mean of four."""
+    def _with_turns(self, turns: Turns) -> Callable[[Tensor], Tensor]:
+        """Return the function from images to embeddings: one pass, or the mean of four."""
         check_turns(turns)
         if turns == 1:
             return self.forward
@@ -215,7 +241,7 @@ class Embedder(nn.Module):
             [self.forward(torch.rot90(images, turn, (2, 3))) for turn in range(turns)]
         ).mean(dim=0)
 
-    def _assemble(self, settings: Settings) -> None:
+    def _assemble(self, settings: EmbedderSettings) -> None:
         self.settings = settings
         self.trunk_is_frozen = False
         self.trunk: Trunk = build_trunk(settings.backbone, bands=settings.bands, size=settings.size)
@@ -223,7 +249,7 @@ class Embedder(nn.Module):
         self.head = build_head(settings.head, self.trunk.width, settings.dimension)
         for name, values in (("mean", settings.mean), ("std", settings.std)):
             self.register_buffer(name, torch.tensor(values).reshape(1, -1, 1, 1), persistent=False)
-        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # half as fast again on a CPU
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # 1.5 times as fast on a CPU
 
     def _embed(
         self,
@@ -235,25 +261,25 @@ class Embedder(nn.Module):
         *,
         skip: bool,
     ) -> EmbeddedChips:
-        batches = ImageBatches(images, bands=self.settings.bands, size=self.settings.size, batch_size=batch_size)
+        reader = ImageReader(images, bands=self.settings.bands, size=self.settings.size, batch_size=batch_size)
         with self.evaluating():
-            return embed_batches(batches, self._numbers(function), width, progress, skip=skip)
+            return embed_all(reader, self._as_arrays(function), width, progress, skip=skip)
 
     @staticmethod
-    def _numbers(function: Callable[[Tensor], Tensor]) -> Callable[[Any], Embeddings]:
-        """Return a function of images, as an array or a tensor, to an array."""
+    def _as_arrays(function: Callable[[Tensor], Tensor]) -> Callable[[Any], Embeddings]:
+        """Return the function with arrays (or tensors) in and arrays out."""
 
         def run(images: Any) -> Embeddings:
-            # An array is copied: it may be a file mapped for reading, which torch does not take.
-            given = images if isinstance(images, Tensor) else torch.tensor(images)
+            # An array is copied: it may be a read-only memory map, which torch does not take.
+            tensor = images if isinstance(images, Tensor) else torch.tensor(images)
             with torch.inference_mode():
-                return function(given).float().cpu().numpy()
+                return function(tensor).float().cpu().numpy()
 
         return run
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Put every part into evaluation mode, and each back afterwards: a frozen trunk beside a head in training."""
+        """Put every part into evaluation mode, and restore the mode of each afterwards."""
         modes = [(module, module.training) for module in self.modules()]
         self.eval()
         try:
@@ -263,9 +289,19 @@ class Embedder(nn.Module):
                 module.training = training
 
 
+def fingerprint(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    """Return a SHA-256 of the settings and of every tensor's name, type, shape and values; the same on any machine."""
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for name in sorted(tensors):
+        values = tensors[name].detach().cpu().contiguous()
+        digest.update(f"\n{name} {values.dtype} {tuple(values.shape)}\n".encode())
+        digest.update(values.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
 @contextmanager
 def _own_randomness(seed: int) -> Iterator[None]:
-    """Draw from a seed, and leave the generators of the caller as they were."""
+    """Draw from a seed, and restore the caller's generators afterwards."""
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise InputError(f"seed must be a whole number from 0 to 2^63 - 1, got {seed!r}")
     with torch.random.fork_rng(devices=[]):

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from lookdown.networks.settings import PoolingKind
+from lookdown.networks.embedder_settings import PoolingKind
 
 __all__ = ["AveragePooling", "GeneralizedMean", "build_pooling"]
 

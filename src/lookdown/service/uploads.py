@@ -15,10 +15,10 @@ from PIL import Image
 
 from lookdown.chips.imagery import GDAL_ERRORS, NO_SIDECARS
 from lookdown.chips.photographs import open_photograph, quietly
-from lookdown.chips.reading import read_chip
+from lookdown.chips.pixels import fit_bands, read_chip, turned_squares
 from lookdown.errors import ImageError
 from lookdown.gallery.index.thumbnails import thumbnail
-from lookdown.gallery.search.examples import TIFF, fitting, squares
+from lookdown.gallery.search.examples import TIFF
 from lookdown.service.problems import Problem
 
 __all__ = ["Upload", "kind_of", "read_upload"]
@@ -44,11 +44,11 @@ def read_upload(content: bytes, *, pixels: int, bands: int, size: int, turned: b
         file.write_bytes(content)
         try:
             _refuse_large(_MEASURES[kind](content, file), pixels)
-            chip = fitting(read_chip(file, side=size), bands, "the image")
+            chip = fit_bands(read_chip(file, side=size), bands, "the image")
         except ImageError as error:
             sentence = str(error).replace(str(file), "the image").replace(file.name, "the image")
             raise ImageError(sentence) from None
-    return Upload(squares(chip, size, _TURNS if turned else 1), thumbnail(chip))
+    return Upload(turned_squares(chip, size, _TURNS if turned else 1), thumbnail(chip))
 
 
 def kind_of(content: bytes) -> str:

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lookdown.chips.batches import chip_batches
+from lookdown.chips.reader import ImageReader
 from lookdown.errors import ImageError, InputError, WeightsError
 from lookdown.networks.embedder import Embedder
 from lookdown.progress import Progress, no_progress
@@ -91,22 +91,23 @@ def _see(
 ) -> tuple[NDArray[np.float32], dict[int, str]]:
     """Return the features of a block, (chips without a problem, views, width), and the problems by place."""
     chips = files[places.start : places.stop]
-    batches = chip_batches(chips, size=embedder.settings.size, batch_size=batch_size)
+    reader = ImageReader(chips, bands=embedder.settings.bands, size=embedder.settings.size, batch_size=batch_size)
     parts = [np.empty((0, views, embedder.trunk.width), np.float32)]
-    for batch in batches:
+    for positions, images in reader:
         with torch.inference_mode():
-            values = torch.stack([embedder.features(view).float() for view in turned(batch.images, views)], dim=1)
+            seen = turned(torch.tensor(images), views)
+            values = torch.stack([embedder.features(view).float() for view in seen], dim=1)
         finite = values.isfinite().all(dim=2).all(dim=1)
         if not finite.all():
-            damaged = chips[int(batch.indices[int(finite.logical_not().nonzero()[0])])]
+            damaged = chips[int(positions[int(finite.logical_not().nonzero()[0])])]
             raise WeightsError(
                 f"the network returns NaN or inf for {damaged}: its weights are damaged, or training has diverged; "
                 "load the last good ones"
             )
         parts.append(values.cpu().numpy())
-        progress(places.start + sum(map(len, parts)) + len(batches.skipped), len(files), "chips")
+        progress(places.start + sum(map(len, parts)) + len(reader.skipped), len(files), "chips")
     # Without the path, which may be another when the same chips are asked for again.
-    reasons = {place: reason.removeprefix(f"{chips[place]}: ") for place, reason in batches.skipped.items()}
+    reasons = {place: reason.removeprefix(f"{chips[place]}: ") for place, reason in reader.skipped.items()}
     return np.concatenate(parts), {places[place]: reason for place, reason in sorted(reasons.items())}
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from lookdown.losses import IdentityLoss, Loss, make_loss
 from lookdown.networks import Embedder
-from lookdown.networks.storage import plain_tensors
+from lookdown.networks.stored_embedder import plain_tensors
 from lookdown.training.recipe import Recipe
 
 __all__ = ["Learner", "Network", "Stage", "learning_rate"]

@@ -13,8 +13,8 @@ from lookdown.errors import ImageError, InputError, OutputError
 from lookdown.evaluation import Evaluation, evaluate
 from lookdown.metrics import Cosine, Euclidean, Metric, load_metric
 from lookdown.networks import EmbeddedChips, ExportedEmbedder
-from lookdown.networks.exports import FOLDER, AnyEmbedder
-from lookdown.networks.storage import load_embedder
+from lookdown.networks.network_folder import FOLDER, AnyEmbedder
+from lookdown.networks.stored_embedder import load_embedder
 from lookdown.progress import Progress, no_progress
 from lookdown.training.devices import nearest_device
 from lookdown.training.run_folder import RunFolder

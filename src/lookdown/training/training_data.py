@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lookdown.chips.batches import chip_batches
 from lookdown.chips.manifest import Manifest
+from lookdown.chips.reader import ImageReader
 from lookdown.errors import ImageError, InputError
 from lookdown.networks import Embedder
 from lookdown.progress import Progress
@@ -82,16 +82,9 @@ def read_training_data(
 def _read_chips(
     manifest: Manifest, recipe: Recipe, progress: Progress
 ) -> tuple[NDArray[np.uint8], Rows, dict[int, str]]:
-    size, bands = recipe.network.size, recipe.network.bands
-    batches = chip_batches(manifest.paths, size=size, batch_size=256)
-    images = np.empty((len(manifest), bands, size, size), np.uint8)
-    found = np.zeros(len(manifest), np.bool_)
-    for batch in batches:
-        if batch.images.shape[1] != bands:
-            raise InputError(f"chips have {batch.images.shape[1]} bands, the recipe says network.bands = {bands}")
-        images[batch.indices.numpy()], found[batch.indices.numpy()] = batch.images.numpy(), True
-        progress(int(found.sum()) + len(batches.skipped), len(manifest), "chips")
-    if not found.any():
-        reason = next(iter(batches.skipped.values()))
+    reader = ImageReader(manifest.paths, bands=recipe.network.bands, size=recipe.network.size)
+    images, rows = reader.read_all(progress)
+    if not len(rows):
+        reason = next(iter(reader.skipped.values()))
         raise ImageError(f"none of the {len(manifest)} training chips can be read, the first: {reason}")
-    return images[found], np.flatnonzero(found), dict(batches.skipped)
+    return images, rows, dict(reader.skipped)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lookdown.gallery.index.thumbnails import LARGEST, own_thumbnail, thumbnail
+from lookdown.gallery.index.thumbnails import MAX_OWN_BYTES, own_thumbnail, thumbnail
 
 
 def opened(content: bytes) -> Image.Image:
@@ -125,7 +125,7 @@ def test_nothing_that_was_noted_in_a_file_is_kept() -> None:
         jpeg(keep_rgb=True),
         jpeg((145, 90)),
         jpeg((90, 145)),
-        jpeg((144, 144), quality=100, subsampling=0) + bytes(LARGEST),
+        jpeg((144, 144), quality=100, subsampling=0) + bytes(MAX_OWN_BYTES),
         with_segment(jpeg(), 0xEE, b"Adobe\x00\x64\x00\x00\x00\x00\x00"),
         with_segment(jpeg(), 0xC0, jpeg()[jpeg().index(b"\xff\xc0") + 4 :][:15]),
         with_segment(jpeg(), 0xDC, b"\x00\x09"),

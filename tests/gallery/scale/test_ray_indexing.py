@@ -21,9 +21,9 @@ from tests.gallery.scale.running_milvus import free_ports
 
 from lookdown.errors import WorkersError
 from lookdown.gallery import Cutting, Gallery
-from lookdown.gallery.index.adding import Added
-from lookdown.gallery.index.intake import parts_of
-from lookdown.gallery.index.known import Known
+from lookdown.gallery.index.registry import ChipRegistry
+from lookdown.gallery.index.sources import chip_groups
+from lookdown.gallery.index.writer import AddReport
 from lookdown.gallery.scale import ray_indexing
 from lookdown.gallery.scale.ray_cluster import Workers
 from lookdown.gallery.store.table import ChipTable
@@ -61,7 +61,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, archive: Path, embedder: Embedder) -> tuple[Gallery, Added]:
+def whole(tmp_path_factory: pytest.TempPathFactory, archive: Path, embedder: Embedder) -> tuple[Gallery, AddReport]:
     """What one process makes of it."""
     gallery = Gallery.create(tmp_path_factory.mktemp("whole") / "gallery", embedder)
     return gallery, gallery.add(archive, cutting=CUTTING)
@@ -80,7 +80,7 @@ def assert_same(gallery: Gallery, whole: Gallery) -> None:
 
 @pytest.mark.server
 def test_ray_nodes_fill_a_table_in_a_bucket(
-    nodes: RayNodes, table: str, archive: Path, embedder: Embedder, whole: tuple[Gallery, Added], tmp_path: Path
+    nodes: RayNodes, table: str, archive: Path, embedder: Embedder, whole: tuple[Gallery, AddReport], tmp_path: Path
 ) -> None:
     gallery = Gallery.create(tmp_path / "gallery", embedder, table=table)
     gallery.add(archive, cutting=CUTTING, workers=nodes.address)
@@ -94,7 +94,7 @@ def test_ray_nodes_fill_a_table_in_a_bucket(
 
 
 def test_ray_nodes_fill_a_gallery_as_one_process_does(
-    nodes: RayNodes, archive: Path, embedder: Embedder, whole: tuple[Gallery, Added], tmp_path: Path
+    nodes: RayNodes, archive: Path, embedder: Embedder, whole: tuple[Gallery, AddReport], tmp_path: Path
 ) -> None:
     gallery = Gallery.create(tmp_path / "gallery", embedder)
     told: list[tuple[int, int]] = []
@@ -116,7 +116,7 @@ def test_a_node_that_is_killed_loses_and_doubles_nothing(
     nodes: RayNodes,
     archive: Path,
     embedder: Embedder,
-    whole: tuple[Gallery, Added],
+    whole: tuple[Gallery, AddReport],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -152,7 +152,7 @@ def test_a_node_that_is_killed_loses_and_doubles_nothing(
 
 @pytest.mark.server
 def test_who_is_no_node_fills_and_adapts_a_gallery_all_the_same(
-    archive: Path, embedder: Embedder, whole: tuple[Gallery, Added], tmp_path: Path
+    archive: Path, embedder: Embedder, whole: tuple[Gallery, AddReport], tmp_path: Path
 ) -> None:
     (port,) = free_ports(1)
     gallery = Gallery.create(tmp_path / "gallery", embedder)
@@ -179,7 +179,7 @@ Gallery.open(sys.argv[1]).add(sys.argv[2], cutting=cutting, workers="ray", progr
 
 @pytest.mark.server
 def test_a_driver_that_is_killed_leaves_whole_steps_and_the_next_goes_on(
-    archive: Path, embedder: Embedder, whole: tuple[Gallery, Added], tmp_path: Path, nodes: RayNodes
+    archive: Path, embedder: Embedder, whole: tuple[Gallery, AddReport], tmp_path: Path, nodes: RayNodes
 ) -> None:
     gallery = Gallery.create(tmp_path / "gallery", embedder)
     step = 16
@@ -235,16 +235,16 @@ def test_a_job_is_written_beside_the_table_and_becomes_part_of_it_by_a_commit(
 ) -> None:
     gallery, embedding = work
     records = ChipTable.open(gallery.path)
-    known = Known(records)
-    ((parts, told), last) = ray_indexing._steps(parts_of([archive], CUTTING), known, 100)
+    known = ChipRegistry(records)
+    ((parts, told), last) = ray_indexing._steps(chip_groups([archive], CUTTING), known, 100)
     jobs = ray_indexing._jobs(parts, known, Workers("here", 2))
     assert {sum(len(part.rows) for part in job.parts) for job in jobs[:-1]} == {ray_indexing._FEWEST}
     outcomes = [embedding(job) for job in jobs]
     assert not len(records.snapshot())
-    result = Added()
+    result = AddReport()
     ray_indexing._commit(records, outcomes, known, result)
     assert result.added == len(records.snapshot()) == sum(outcome.added for outcome in outcomes)
-    assert len(told.wanted) >= 100
+    assert len(told.positions) >= 100
     assert last[1].present == 0
     assert sum(len(outcome.failed) for outcome in outcomes) == len(result.skipped)
 
@@ -255,15 +255,15 @@ def test_images_that_a_node_does_not_see_are_told_and_not_taken_for_broken_ones(
     gallery, embedding = work
     shutil.copytree(archive / "tanker", tmp_path / "tanker")
     records = ChipTable.open(gallery.path)
-    known = Known(records)
-    ((parts, _),) = ray_indexing._steps(parts_of([tmp_path / "tanker"], Cutting()), known, 1000)
+    known = ChipRegistry(records)
+    ((parts, _),) = ray_indexing._steps(chip_groups([tmp_path / "tanker"], Cutting()), known, 1000)
     (tmp_path / "tanker").rename(tmp_path / "unmounted")
     (job,) = ray_indexing._jobs(parts, known, Workers("here", 1))[:1]
     outcome = embedding(job)
-    ray_indexing._commit(records, [], known, Added())
+    ray_indexing._commit(records, [], known, AddReport())
     (tmp_path / "unmounted").rename(tmp_path / "tanker")
     with pytest.raises(WorkersError, match=r"does not see .*tanker/.*, which is here; give every node the images"):
-        ray_indexing._commit(records, [outcome], known, Added())
+        ray_indexing._commit(records, [outcome], known, AddReport())
 
 
 def test_a_table_that_a_node_does_not_see_is_refused(
@@ -271,8 +271,8 @@ def test_a_table_that_a_node_does_not_see_is_refused(
 ) -> None:
     gallery, embedding = work
     records = ChipTable.open(gallery.path)
-    known = Known(records)
-    ((parts, _),) = ray_indexing._steps(parts_of([archive], CUTTING), known, 1000)
+    known = ChipRegistry(records)
+    ((parts, _),) = ray_indexing._steps(chip_groups([archive], CUTTING), known, 1000)
     (job, *_) = ray_indexing._jobs(parts, known, Workers("here", 1))
     there = embedding(job)
     for file in there.fragments[0].files:
@@ -282,5 +282,5 @@ def test_a_table_that_a_node_does_not_see_is_refused(
     blind.unseen = [records.uri]
     for outcome in (there, blind):
         with pytest.raises(WorkersError, match=r"does not see the table at .*; put the gallery on a disk that every"):
-            ray_indexing._commit(records, [outcome], known, Added())
+            ray_indexing._commit(records, [outcome], known, AddReport())
     assert not len(records.snapshot())

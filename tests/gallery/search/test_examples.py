@@ -15,10 +15,10 @@ from PIL import Image
 from tests.chips.layouts import save_image
 
 from lookdown.chips import imagery, photographs, reading
-from lookdown.chips.reading import letterbox, read_chip
+from lookdown.chips.pixels import fit_bands, letterbox, read_chip
 from lookdown.errors import GalleryError, ImageError, InputError, LookdownError
 from lookdown.gallery import Gallery
-from lookdown.gallery.search.examples import Example, as_examples, fitting, picture
+from lookdown.gallery.search.examples import Example, as_examples, picture
 from lookdown.gallery.store.snapshot import Snapshot
 from lookdown.networks import Embedder
 
@@ -112,7 +112,7 @@ def test_grey_pixels_become_the_bands_of_the_network(gallery: Gallery, embedder:
     for form in (grey, grey[:, :, 0], image_bytes(grey[:, :, 0], "PNG"), image_bytes(grey[:, :, 0], "TIFF")):
         found = as_examples(form, gallery.snapshot, embedder).embeddings
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
-    assert fitting(grey, 5, "x").shape == (25, 40, 5)
+    assert fit_bands(grey, 5, "x").shape == (25, 40, 5)
 
 
 def test_pixels_of_a_chip_that_is_there_find_it(gallery: Gallery) -> None:
@@ -216,7 +216,7 @@ def test_several_examples_keep_their_order(gallery: Gallery, embedder: Embedder,
         (np.zeros((1, 9, 9, 3), np.uint8), InputError, "pixels must be uint8"),
         (np.array(3), InputError, "pixels must be uint8"),
         (np.zeros((0, 9, 3), np.uint8), InputError, "with pixels"),
-        (np.zeros((9, 9, 2), np.uint8), ImageError, "an image: has 2 bands, and this embedder takes 3"),
+        (np.zeros((9, 9, 2), np.uint8), ImageError, "an image has 2 bands, this embedder takes 3"),
         (np.zeros((9, 9, 0), np.uint8), ImageError, "has 0 bands"),
         ("nobody.png", GalleryError, "nobody.png is neither a chip of .* nor a file; check the name"),
         ("", GalleryError, "is neither a chip of"),
@@ -266,7 +266,7 @@ def test_bytes_that_are_broken_are_told_without_the_file_that_they_were_put_into
 
 
 def test_bytes_with_other_bands_are_told(gallery: Gallery, embedder: Embedder, tmp_path: Path) -> None:
-    with pytest.raises(ImageError, match="an image: has 5 bands, and this embedder takes 3"):
+    with pytest.raises(ImageError, match="an image has 5 bands, this embedder takes 3"):
         as_examples(tiff_bytes(tmp_path / "a.tif", 5), gallery.snapshot, embedder)
 
 

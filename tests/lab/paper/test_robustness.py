@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.lab.paper.smoke import smoke
 
-from lookdown.chips.reading import letterbox, read_chip
+from lookdown.chips.pixels import letterbox, read_chip
 from lookdown.lab.paper.report import Table
 from lookdown.lab.paper.robustness import KINDS, NETWORKS, coarser, make, noisy, query_images, searched, turned
 from lookdown.lab.paper.tasks import MAR, SHIPS

@@ -15,18 +15,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lookdown.chips.reader import ahead
 from lookdown.errors import WorkersError
-from lookdown.gallery.index.adding import Added, embedded
-from lookdown.gallery.index.intake import Part, Row
-from lookdown.gallery.index.known import AllNew, Known
-from lookdown.gallery.index.read_ahead import Sifted, ahead, batches, sift
+from lookdown.gallery.index.registry import ChipRegistry, Selection, select_new
+from lookdown.gallery.index.sources import ChipGroup, Row
+from lookdown.gallery.index.writer import AddReport, embedded_batches
 from lookdown.gallery.scale.ray_cluster import Workers, workers_at
 from lookdown.gallery.store.table import ChipTable, as_table, schema
-from lookdown.networks.packed import PackedNetwork
+from lookdown.networks.network_folder import PackedNetwork
 from lookdown.progress import Progress
 
 if TYPE_CHECKING:
-    from lookdown.networks.exports import AnyEmbedder
+    from lookdown.networks.network_folder import AnyEmbedder
 
 __all__ = ["add_chips_on_ray"]
 
@@ -40,7 +40,7 @@ _TIDY = 8  # steps between two merges of small files
 class _Job:
     """Chips for one machine, and the first of as many numbers for them."""
 
-    parts: list[Part]
+    parts: list[ChipGroup]
     first_key: int
 
 
@@ -68,38 +68,37 @@ class _Embedding:
     def __call__(self, job: _Job) -> _Outcome:
         from lance_ray.fragment import write_fragment
 
-        outcome, known, tables = _Outcome(socket.gethostname(), _node_id()), AllNew(), []
+        outcome, tables = _Outcome(socket.gethostname(), _node_id()), []
         if "://" not in self.uri and not Path(self.uri, "_versions").is_dir():
             outcome.unseen = [self.uri]
             return outcome
         embedder = _opened(self.network)
-        settings = embedder.settings
-        for step in embedded(ahead(batches(job.parts, known, size=settings.size, bands=settings.bands)), embedder):
-            if step.rows:
-                tables.append(as_table(step.rows, step.embeddings, first_key=job.first_key + outcome.added))
-            outcome.added += len(step.rows)
-            outcome.skipped |= step.skipped
-        outcome.failed = known.forgotten
-        outcome.unseen = [row["source"] for row in known.forgotten if not Path(row["source"]).exists()]
+        for batch in embedded_batches(job.parts, embedder):
+            if batch.rows:
+                tables.append(as_table(batch.rows, batch.embeddings, first_key=job.first_key + outcome.added))
+            outcome.added += len(batch.rows)
+            outcome.skipped |= batch.skipped
+            outcome.failed += [{name: row[name] for name in ("id", "source", "polygon")} for row in batch.unreadable]
+        outcome.unseen = [row["source"] for row in outcome.failed if not Path(row["source"]).exists()]
         if tables:
-            columns = schema(settings.dimension)
+            columns = schema(embedder.settings.dimension)
             written = write_fragment(tables, self.uri, schema=columns, storage_options=self.storage_options or None)
             outcome.fragments = [fragment for fragment, _ in written]
         return outcome
 
 
 def add_chips_on_ray(
-    records: ChipTable, embedder: AnyEmbedder, parts: Iterable[Part], progress: Progress, address: str
-) -> Added:
+    records: ChipTable, embedder: AnyEmbedder, parts: Iterable[ChipGroup], progress: Progress, address: str
+) -> AddReport:
     """Do what `add_chips` does, on the machines of a Ray cluster."""
-    known, result, done, met = Known(records), Added(), 0, 0
+    known, result, done, met = ChipRegistry(records), AddReport(), 0, 0
     with workers_at(address) as workers, closing(ahead(_steps(parts, known, _chips(workers)))) as steps:
         work = _Embedding(workers.share(PackedNetwork.of(embedder)), records.uri, records.storage_options)
         for number, (some, told) in enumerate(steps, start=1):
             result.present += told.present
             result.skipped |= told.skipped
             done += told.present + told.failed
-            met += told.present + told.failed + len(told.wanted)
+            met += told.present + told.failed + len(told.positions)
             jobs = _jobs(some, known, workers)
             outcomes: dict[int, _Outcome] = {}
             for place, outcome in workers.spread(jobs, work) if jobs else ():
@@ -121,30 +120,28 @@ def _chips(workers: Workers) -> int:
     return max(_STEP, workers.processors * _TURNS * _MOST)
 
 
-def _steps(parts: Iterable[Part], known: Known, chips: int) -> Generator[tuple[list[Part], Sifted]]:
+def _steps(parts: Iterable[ChipGroup], known: ChipRegistry, chips: int) -> Generator[tuple[list[ChipGroup], Selection]]:
     """Yield the chips that are not there yet, some thousand at a time, and what is to be said of the others."""
-    some: list[Part] = []
-    told = Sifted()
+    some: list[ChipGroup] = []
+    told = Selection()
     for part in parts:
-        found = sift(part, known)
-        told.present += found.present
-        told.failed += found.failed
-        told.skipped |= found.skipped
-        for begin in range(0, len(found.wanted), chips):
-            piece = found.wanted[begin : begin + chips]
+        found = select_new(part, known)
+        told.count(found)
+        for begin in range(0, len(found.positions), chips):
+            piece = found.positions[begin : begin + chips]
             some.append(part.only(piece))
-            told.wanted += piece
-            if len(told.wanted) >= chips:
+            told.positions += piece
+            if len(told.positions) >= chips:
                 yield some, told
-                some, told = [], Sifted()
+                some, told = [], Selection()
     yield some, told
 
 
-def _jobs(parts: Sequence[Part], known: Known, workers: Workers) -> list[_Job]:
+def _jobs(parts: Sequence[ChipGroup], known: ChipRegistry, workers: Workers) -> list[_Job]:
     """Deal the chips of a step out, in their order, into jobs of about the same size."""
     chips = sum(len(part.rows) for part in parts)
     size = min(max(_FEWEST, math.ceil(chips / (_TURNS * workers.processors))), _MOST)
-    dealt: list[list[Part]] = []
+    dealt: list[list[ChipGroup]] = []
     room = 0
     for part in parts:
         begin = 0
@@ -162,7 +159,7 @@ def _jobs(parts: Sequence[Part], known: Known, workers: Workers) -> list[_Job]:
     return jobs
 
 
-def _commit(records: ChipTable, outcomes: Sequence[_Outcome], known: Known, result: Added) -> None:
+def _commit(records: ChipTable, outcomes: Sequence[_Outcome], known: ChipRegistry, result: AddReport) -> None:
     """Make what was written part of the table, in the order of the chips, and say what was not."""
     for outcome in outcomes:
         _refuse_other_disk(records, outcome)

@@ -12,24 +12,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lookdown.chips.reading import Chip, letterbox, read_chip
+from lookdown.chips.pixels import Chip, fit_bands, read_chip, turned_squares
 from lookdown.errors import GalleryError, ImageError, InputError
 from lookdown.gallery.index.thumbnails import thumbnail
 from lookdown.gallery.store.snapshot import Rows, Snapshot
 
 if TYPE_CHECKING:
-    from lookdown.networks.exports import AnyEmbedder
+    from lookdown.networks.network_folder import AnyEmbedder
 
 __all__ = [
     "TIFF",
     "Example",
     "Examples",
     "as_examples",
-    "fitting",
     "is_embedding",
     "one_or_several",
     "picture",
-    "squares",
 ]
 
 Example: TypeAlias = "str | Path | bytes | NDArray[Any]"
@@ -101,24 +99,6 @@ def is_embedding(example: Example) -> bool:
     )
 
 
-def fitting(pixels: Chip, bands: int, name: str) -> Chip:
-    """Return pixels with the bands that a network takes; grey becomes that many equal bands."""
-    if pixels.shape[2] != bands:
-        if pixels.shape[2] in (1, 3) and (pixels == pixels[:, :, :1]).all():  # files with one band are read as three
-            return np.repeat(pixels[:, :, :1], bands, axis=2)
-        raise ImageError(
-            f"{name}: has {pixels.shape[2]} bands, and this embedder takes {bands}; write out the right ones, with "
-            "gdal_translate -b, say"
-        )
-    return pixels
-
-
-def squares(pixels: Chip, size: int, turns: int) -> NDArray[np.uint8]:
-    """Return (turns, bands, size, size) as a network takes them: an image as it lies, and in further quarter turns."""
-    square = letterbox(pixels, size).transpose(2, 0, 1)
-    return np.stack([np.rot90(square, turn, (1, 2)) for turn in range(turns)])
-
-
 def _embedded(example: Example, snapshot: Snapshot, embedder: AnyEmbedder | None, turns: int) -> Embeddings:
     """Return (views, d)."""
     if isinstance(example, np.ndarray) and is_embedding(example):
@@ -130,8 +110,8 @@ def _embedded(example: Example, snapshot: Snapshot, embedder: AnyEmbedder | None
             f"{snapshot.folder} has no embedder, so it cannot be asked for images; give an embedding or an id"
         )
     pixels = _pixels(example, snapshot, embedder.settings.size)  # as chips of the gallery were read
-    pixels = fitting(pixels, embedder.settings.bands, _told(example))
-    return np.asarray(embedder.embed(squares(pixels, embedder.settings.size, turns)))
+    pixels = fit_bands(pixels, embedder.settings.bands, _told(example))
+    return np.asarray(embedder.embed(turned_squares(pixels, embedder.settings.size, turns)))
 
 
 def _vectors(example: NDArray[Any], dimension: int) -> Embeddings:

@@ -19,7 +19,7 @@ from lookdown.atomic import explained, is_temporary, write_file
 from lookdown.errors import GalleryBusyError, GalleryError, InputError
 from lookdown.gallery.scale.bucket import BucketLocation, table_address
 from lookdown.gallery.store.table_location import TableLocation
-from lookdown.networks.exports import FOLDER as EXPORTED
+from lookdown.networks.network_folder import FOLDER as EXPORTED
 
 __all__ = ["GalleryFolder"]
 

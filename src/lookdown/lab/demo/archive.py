@@ -12,7 +12,7 @@ from lookdown.chips.manifest import Manifest
 from lookdown.chips.source_content import Crop, SourceContent
 from lookdown.chips.sources import read_source
 from lookdown.gallery import Cutting, Gallery, Hit, Results, Where
-from lookdown.gallery.index.making import gallery_of_run
+from lookdown.gallery.index.creation import gallery_of_run
 from lookdown.lab.demo.worlds import TRAINED
 from lookdown.progress import Progress
 

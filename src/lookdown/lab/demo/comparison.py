@@ -15,7 +15,7 @@ from lookdown.chips.manifest import Manifest
 from lookdown.evaluation import Evaluation, evaluate
 from lookdown.lab.paper.figure_1 import PairScores
 from lookdown.metrics import Cosine, Metric, load_metric, top_k
-from lookdown.networks.storage import load_embedder
+from lookdown.networks.stored_embedder import load_embedder
 from lookdown.progress import Progress
 from lookdown.training.features import FrozenFeatures, frozen_features
 from lookdown.training.learner import Network

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lookdown.chips.batches import chip_batches
 from lookdown.chips.manifest import Manifest
 from lookdown.chips.protocols import Split, uda
+from lookdown.chips.reader import ImageReader
 from lookdown.errors import ImageError, InputError
 from lookdown.progress import Progress, no_progress
 from lookdown.training.features import frozen_features
@@ -110,15 +110,11 @@ def validation_roles(domain: Domain, seed: int, protocol: Protocol = uda) -> Rol
 
 
 def _read_chips(manifest: Manifest, recipe: Recipe, progress: Progress) -> tuple[NDArray[np.uint8], Rows]:
-    batches = chip_batches(manifest.paths, size=recipe.network.size, batch_size=256)
-    images, read = [], []
-    for batch in batches:
-        images.append(batch.images.numpy())
-        read.append(batch.indices.numpy())
-        progress(sum(map(len, read)) + len(batches.skipped), len(manifest), "chips")
-    if not images:
-        raise ImageError(f"none of the {len(manifest)} chips can be read, the first: {batches.skipped[0]}")
-    return np.concatenate(images), np.concatenate(read)
+    reader = ImageReader(manifest.paths, bands=recipe.network.bands, size=recipe.network.size)
+    images, rows = reader.read_all(progress)
+    if not len(rows):
+        raise ImageError(f"none of the {len(manifest)} chips can be read, the first: {reader.skipped[0]}")
+    return images, rows
 
 
 def _digest(*parts: NDArray[Any]) -> str:

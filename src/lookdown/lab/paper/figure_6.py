@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.adaptation import adapt
-from lookdown.chips.reading import letterbox, read_chip
+from lookdown.chips.pixels import letterbox, read_chip
 from lookdown.lab.paper.domains import Domain, Rows
 from lookdown.lab.paper.report import Page, Picture, Table
 from lookdown.lab.paper.rules import base_clusters

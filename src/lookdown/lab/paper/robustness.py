@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch.nn.functional import interpolate
 
-from lookdown.chips.batches import chip_batches
+from lookdown.chips.reader import ImageReader
 from lookdown.lab.paper.report import Page, Picture, Table, spread
 from lookdown.lab.paper.setting import Setting
 from lookdown.lab.paper.tasks import MAR, SHIPS, Task
@@ -109,7 +109,9 @@ def _searched_once(
     cases = {loss: setting.case_of(task, recipe) for loss, recipe in recipes.items()}
     embedders = {loss: setting.trained(task, recipe).embedder() for loss, recipe in recipes.items()}
     case, recipe = cases["glrt"], recipes["glrt"]
-    images = query_images([case.domain.paths[row] for row in case.roles.query], recipe.network.size)
+    images = query_images(
+        [case.domain.paths[row] for row in case.roles.query], recipe.network.size, recipe.network.bands
+    )
     levels = [(kind, level) for kind in kinds for level in (kind.none, *kind.levels)]
     curves: dict[str, dict[tuple[str, int], float]] = {loss: {} for loss in NETWORKS}
     for kind, level in levels:
@@ -131,9 +133,9 @@ def _embedded(embedders: Mapping[str, Embedder], images: Images, *, frozen: bool
         return {loss: embedder.head(features).float().numpy() for loss, embedder in embedders.items()}
 
 
-def query_images(paths: Sequence[Path], size: int) -> Images:
+def query_images(paths: Sequence[Path], size: int, bands: int = 3) -> Images:
     """Return chips as the network reads them; a domain holds none that cannot be read."""
-    return np.concatenate([batch.images.numpy() for batch in chip_batches(paths, size=size, batch_size=256)])
+    return ImageReader(paths, bands=bands, size=size).read_all()[0]
 
 
 def _with_queries(case: Case, embeddings: NDArray[np.float32]) -> Case:

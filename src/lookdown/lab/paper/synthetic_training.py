@@ -20,7 +20,7 @@ from lookdown.chips.manifest import Manifest
 from lookdown.config import read_recipe
 from lookdown.evaluation import Evaluation, evaluate
 from lookdown.metrics import Cosine, load_metric
-from lookdown.networks.storage import load_embedder
+from lookdown.networks.stored_embedder import load_embedder
 from lookdown.training.features import FrozenFeatures, frozen_features
 from lookdown.training.recipe import Recipe
 from lookdown.training.training import train

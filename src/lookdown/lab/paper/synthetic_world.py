@@ -17,7 +17,7 @@ from scipy.ndimage import binary_dilation
 from sklearn.linear_model import RidgeClassifier
 
 from lookdown.chips.manifest import Manifest
-from lookdown.chips.reading import read_chip
+from lookdown.chips.pixels import read_chip
 from lookdown.evaluation import Evaluation, evaluate
 from lookdown.lab.synthetic.contact_sheet import contact_sheet
 from lookdown.lab.synthetic.kinds import KINDS, ONE_FEATURE, Kind

@@ -1,4 +1,4 @@
-"""What runs an exported network, one file each; none of them needs torch."""
+"""The runtimes of exported networks, one file each; none needs torch."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ _PACKAGES: dict[RuntimeName, str] = {"onnx": "onnxruntime", "openvino": "openvin
 
 
 class Runtime(Protocol):
-    """A network that was read and is ready."""
+    """A network that is loaded."""
 
     def run(self, images: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return raw embeddings x and their transforms z, a row an image (n, bands, size, size)."""
+        """Return raw embeddings x and their transforms z, one row for each image of (n, bands, size, size)."""
 
 
 def installed(name: RuntimeName) -> bool:
-    """Whether the package of a runtime is there."""
+    """Whether the package of a runtime is installed."""
     return find_spec(_PACKAGES[name]) is not None
 
 
 def open_runtime(name: RuntimeName, folder: Path, *, threads: int | None = None) -> Runtime:
-    """Read the model in a folder; it takes all cores, or so many."""
+    """Read the model in a folder.
+
+    threads: how many run it; by default one a core.
+    """
     if name not in get_args(RuntimeName):
         raise InputError(f"runtime must be one of {', '.join(get_args(RuntimeName))}, got {name!r}")
     if not installed(name):

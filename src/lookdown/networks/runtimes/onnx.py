@@ -1,4 +1,4 @@
-"""Networks in onnxruntime: all cores, or as many as are given, at one batch."""
+"""Networks in onnxruntime: all threads work on one batch."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 __all__ = ["OnnxRuntime"]
 
-_TOGETHER = 16  # images in one pass
+_PASS_IMAGES = 16  # images in one pass
 
 
 class OnnxRuntime:
-    """A session; several threads may ask it."""
+    """A session, which several threads may use."""
 
     def __init__(self, file: Path, *, threads: int | None = None) -> None:
         options = onnxruntime.SessionOptions()
@@ -25,8 +25,8 @@ class OnnxRuntime:
     def run(self, images: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return raw embeddings and their transforms."""
         parts = [
-            self._session.run(None, {self._input: np.ascontiguousarray(images[begin : begin + _TOGETHER])})
-            for begin in range(0, len(images), _TOGETHER)
+            self._session.run(None, {self._input: np.ascontiguousarray(images[begin : begin + _PASS_IMAGES])})
+            for begin in range(0, len(images), _PASS_IMAGES)
         ]
         raw, transformed = zip(*parts, strict=True)
         return np.concatenate(raw), np.concatenate(transformed)

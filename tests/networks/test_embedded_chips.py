@@ -1,0 +1,51 @@
+"""From batches to one array: order, places, what could not be read, and numbers that are none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from lookdown.chips.reader import ImageReader
+from lookdown.errors import InputError, WeightsError
+from lookdown.networks.embedded_chips import check_turns, compute, embed_all
+from lookdown.progress import no_progress
+
+PIXELS = np.arange(7 * 3 * 8 * 8).reshape(7, 3, 8, 8).astype(np.uint8)
+
+
+def reader() -> ImageReader:
+    return ImageReader(PIXELS, bands=3, size=8, batch_size=3)
+
+
+def means(images: Any) -> NDArray[np.float32]:
+    found: NDArray[np.float32] = np.asarray(images, np.float32).mean(axis=(2, 3))
+    return found
+
+
+def test_rows_are_those_of_the_whole_and_progress_ends_with_all() -> None:
+    seen: list[tuple[Any, ...]] = []
+    found = embed_all(reader(), means, 3, lambda *call: seen.append(call), skip=False)
+    np.testing.assert_array_equal(found.embeddings, means(PIXELS))
+    assert found.indices.tolist() == list(range(7))
+    assert found.skipped == {}
+    assert seen == [(3, 7, "chips"), (6, 7, "chips"), (7, 7, "chips")]
+
+
+def test_a_number_that_is_none_is_told_by_its_image() -> None:
+    def broken(images: Any) -> NDArray[np.float32]:
+        values = means(images)
+        values[1, 2] = np.inf
+        return values
+
+    with pytest.raises(WeightsError, match="NaN or inf for image 1"):
+        list(compute(reader(), broken, no_progress))
+
+
+def test_other_turns_than_one_or_four_are_refused() -> None:
+    check_turns(1)
+    check_turns(4)
+    with pytest.raises(InputError, match="turns must be 1 or 4, got 2"):
+        check_turns(2)
