@@ -31,21 +31,24 @@ Box = tuple[int, int, int, int]  # x0, y0, x1, y1 in pixels, the ends not includ
 Bytes = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 
-SAMPLE_SIDE = 1024  # the stretch is estimated from about a million pixels, however large the scene
-EARTH_RADIUS = 6_371_008.8  # metres, the mean of the ellipsoid
+SAMPLE_SIDE_PIXELS = 1024  # the stretch is estimated from about a million pixels, however large the scene
+EARTH_RADIUS_METRES = 6_371_008.8  # the mean of the ellipsoid
 
 TIFF = frozenset({".tif", ".tiff"})
 SUFFIXES = TIFF | {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".webp"}
 GREY = frozenset({"1", "L", "LA", "La"})
 
-# Overviews, masks and statistics beside a GeoTIFF may be a VRT that names any file or address: do not look for them.
+# Overviews, masks and statistics beside a GeoTIFF may be a VRT that names any file or URL, so they are ignored.
 NO_SIDECARS = {"GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR", "GDAL_PAM_ENABLED": "NO"}
 
 GDAL_ERRORS = (RasterioError, CPLE_BaseError)
 
 
 def open_scene(path: Path, *, stretch: tuple[float, float] = (2, 98)) -> SceneReader:
-    """Open an image for reading by windows; what is not an 8-bit image is stretched between two percentiles a band."""
+    """Open an image for reading by windows.
+
+    stretch: percentiles of each band that become 0 and 255, unless the image has 8 bits.
+    """
     low, high = stretch
     if not 0 <= low < high <= 100:
         raise InputError(f"stretch must be two rising percentiles between 0 and 100, got {stretch}")
@@ -65,7 +68,7 @@ def open_scene(path: Path, *, stretch: tuple[float, float] = (2, 98)) -> SceneRe
 
 
 def project(source: Any, target: Any, points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Take points `(n, 2)` from one CRS to another; NaN for all of them if one cannot be shown there."""
+    """Transform points `(n, 2)` from one CRS to another; NaN for all of them if one cannot be transformed."""
     try:
         return np.column_stack(warp(source, target, points[:, 0], points[:, 1])[:2])
     except GDAL_ERRORS:  # beyond the poles, or an engineering grid that is nowhere on Earth
@@ -73,13 +76,13 @@ def project(source: Any, target: Any, points: NDArray[np.float64]) -> NDArray[np
 
 
 class SceneReader(ABC):
-    """An open image, for a `with` statement. `read` gives 8-bit pixels, `valid` says which of them show something."""
+    """An open image, for a `with` statement: `read` returns 8-bit pixels, `valid` which of them hold data."""
 
     path: Path
     width: int
     height: int
     bands: int
-    crs: Any = None  # rasterio's CRS, None where the image does not know its place on Earth
+    crs: Any = None  # rasterio's CRS, None if the image has no georeference
     transform: Any = None  # from (x, y) in pixels to the CRS
 
     def __init__(self, path: Path, stretch: tuple[float, float]) -> None:
@@ -93,7 +96,7 @@ class SceneReader(ABC):
         if values.dtype == np.uint8:
             return np.ascontiguousarray(values)
         low, high = self._limits
-        span = np.where(high > low, high - low, 1)  # a flat band: its one value is black
+        span = np.where(high > low, high - low, 1)  # a flat band becomes black
         with np.errstate(invalid="ignore", over="ignore"):
             scaled = np.rint((values - low) * (255 / span))
         scaled[~(self._known(window) & np.isfinite(values))] = 0
@@ -101,18 +104,18 @@ class SceneReader(ABC):
 
     @abstractmethod
     def valid(self, window: Box) -> Mask:
-        """Return `(height, width)`, false where the image holds no data in any band."""
+        """Return `(height, width)`, false where no band holds data."""
 
     def footprint(self, polygon: Sequence[tuple[float, float]]) -> str | None:
-        """Return pixel corners as a WKT polygon in degrees (longitude, latitude), None where the place is not known.
+        """Return pixel corners as a WKT polygon in degrees (longitude, latitude), None without a georeference.
 
-        Across the date line longitudes run on beyond 180, so that the polygon stays in one piece.
+        Across the date line longitudes exceed 180, so that the polygon stays in one piece.
         """
         if self.crs is None:
             return None
         lon, lat = self._lon_lat(np.array(polygon, np.float64).reshape(-1, 2))
         if not np.isfinite([lon, lat]).all():
-            return None  # beyond what the projection can show
+            return None  # outside of the projection
         if np.ptp(lon) > 180:
             lon = np.where(lon < 0, lon + 360, lon)
         corners = [f"{x:.9f} {y:.9f}" for x, y in zip(lon, lat, strict=True)]  # nine decimals: a tenth of a millimetre
@@ -122,7 +125,7 @@ class SceneReader(ABC):
 
     @property
     def gsd(self) -> float | None:
-        """Metres a pixel on the ground (the root of its area) in the middle of the scene, None without a place."""
+        """Metres a pixel on the ground (the root of its area) in the middle of the scene, None if not georeferenced."""
         if self.crs is None:
             return None
         _, (latitude,) = self._lon_lat(np.array([[self.width / 2, self.height / 2]]))
@@ -132,12 +135,12 @@ class SceneReader(ABC):
         side: float = math.sqrt(abs(self.transform.determinant)) * unit
         shrink = math.cos(math.radians(latitude))
         if self.crs.is_geographic:  # a degree of longitude shrinks towards the poles, one of latitude does not
-            return side * EARTH_RADIUS * math.sqrt(shrink)
+            return side * EARTH_RADIUS_METRES * math.sqrt(shrink)
         return side * shrink if _is_mercator(self.crs) else side
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
     def __enter__(self) -> Self:
         return self
@@ -157,7 +160,7 @@ class SceneReader(ABC):
 
     @abstractmethod
     def _sample(self) -> tuple[NDArray[Any], Mask]:
-        """Return values and where they are data, both (h, w, bands), thinned to `SAMPLE_SIDE`."""
+        """Return values and where they are data, both (h, w, bands), thinned to `SAMPLE_SIDE_PIXELS`."""
 
     @cached_property
     def _limits(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -183,7 +186,7 @@ class SceneReader(ABC):
 
 
 class _Photograph(SceneReader):
-    """JPEG, PNG and the like, decoded whole; EXIF orientation is ignored because boxes refer to the stored pixels."""
+    """JPEG, PNG and the like, decoded as a whole; EXIF orientation is ignored, as boxes refer to the stored pixels."""
 
     def __init__(self, path: Path, stretch: tuple[float, float]) -> None:
         super().__init__(path, stretch)
@@ -197,7 +200,7 @@ class _Photograph(SceneReader):
             ) from error
         except UnidentifiedImageError as error:
             raise ImageError(f"{path} is not an image that lookdown reads; use JPEG, PNG or GeoTIFF") from error
-        except Exception as error:  # a decoder may raise anything at damaged bytes
+        except Exception as error:  # decoders raise a dozen kinds of error for damaged bytes
             raise ImageError(f"{path} is damaged or truncated: {error}; copy the file again") from error
         self.height, self.width, self.bands = self._pixels.shape
         if not self._pixels.size:
@@ -221,19 +224,19 @@ class _Photograph(SceneReader):
         return self.valid(window)[..., None]
 
     def _sample(self) -> tuple[NDArray[Any], Mask]:
-        step = math.ceil(max(self.width, self.height) / SAMPLE_SIDE)
+        step = math.ceil(max(self.width, self.height) / SAMPLE_SIDE_PIXELS)
         values = self._pixels[::step, ::step]
         return values, np.ones(values.shape, np.bool_)
 
 
 class _GeoTiff(SceneReader):
-    """TIFF of any depth and size; an alpha band, a mask and nodata say what is valid; a palette becomes colours."""
+    """TIFF of any depth and size; alpha, mask and nodata determine what is valid; a palette becomes colours."""
 
     def __init__(self, path: Path, stretch: tuple[float, float]) -> None:
         super().__init__(path, stretch)
         try:
             with quietly(), rasterio.Env(**NO_SIDECARS):
-                # An absolute path is never taken for a driver's prefix, and no other driver may claim the bytes.
+                # An absolute path is never read as a driver's prefix, and no other driver may open the file.
                 self._file = rasterio.open(path.absolute(), driver="GTiff")
                 crs, transform = self._file.crs, self._file.transform
                 colours = self._file.colorinterp
@@ -250,7 +253,7 @@ class _GeoTiff(SceneReader):
         except ImageError:
             self.close()
             raise
-        if crs and transform.determinant and not transform.is_identity:  # identity: a CRS, but nowhere in it
+        if crs and transform.determinant and not transform.is_identity:  # identity: a CRS, but no position in it
             self.crs, self.transform = crs, transform
 
     def valid(self, window: Box) -> Mask:
@@ -275,7 +278,7 @@ class _GeoTiff(SceneReader):
             return np.moveaxis(self._file.read_masks(self._indexes, window=_window(window)) != 0, 0, -1)
 
     def _sample(self) -> tuple[NDArray[Any], Mask]:
-        step = math.ceil(max(self.width, self.height) / SAMPLE_SIDE)
+        step = math.ceil(max(self.width, self.height) / SAMPLE_SIDE_PIXELS)
         shape = (len(self._indexes), math.ceil(self.height / step), math.ceil(self.width / step))
         with self._reading():  # nearest neighbour (the default) never blends data with nodata
             values = self._file.read(self._indexes, out_shape=shape)
@@ -307,7 +310,7 @@ class _GeoTiff(SceneReader):
 
 
 def _decode(image: Image.Image) -> tuple[NDArray[Any], Mask | None]:
-    """Return pixels (h, w, bands) without alpha, and where they are not wholly transparent if that is known."""
+    """Return pixels (h, w, bands) without alpha, and where they are not fully transparent, None if all are opaque."""
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):  # deep grey: stretched like a GeoTIFF
         return np.array(image)[..., None], None
     colour, alpha = ("L", "LA") if image.mode in GREY else ("RGB", "RGBA")
@@ -318,7 +321,7 @@ def _decode(image: Image.Image) -> tuple[NDArray[Any], Mask | None]:
 
 
 def _is_mercator(crs: Any) -> bool:
-    """Web Mercator and its kin, by whichever code: true to scale at the equator only."""
+    """Whether a CRS is Web Mercator or a relative, under any code: true to scale at the equator only."""
     return re.search(r'PROJECTION\["Mercator_(1SP|Auxiliary_Sphere)"', crs.to_wkt()) is not None
 
 
@@ -328,5 +331,5 @@ def _window(box: Box) -> Window:
 
 
 def _reason(error: Exception) -> str:
-    """GDAL's own words, which rasterio keeps as the cause."""
+    """Return GDAL's own message, which rasterio keeps as the cause."""
     return str(error.__cause__ or error).rstrip(".")

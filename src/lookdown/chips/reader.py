@@ -63,28 +63,44 @@ class SquareBatch(Generic[T]):
 
 
 def read_squares(
-    groups: Iterable[Group[T]], *, bands: int, size: int, batch_size: int, first_batch: int | None = None
+    groups: Iterable[Group[T]],
+    *,
+    bands: int,
+    size: int,
+    batch_size: int,
+    first_batch: int | None = None,
+    end_with_group: bool = False,
 ) -> Generator[SquareBatch[T]]:
     """Yield the images of all groups in their order; the last batch may be empty.
 
     first_batch: images in the first batch, doubled from batch to batch up to `batch_size`, so that the network soon
         has work.
+    end_with_group: no batch has images of two groups.
     """
     arrays = cycle([np.empty((batch_size, bands, size, size), np.uint8) for _ in range(_ARRAYS)])
     items: list[T] = []
     failed: list[tuple[T, ImageError]] = []
     images, full = next(arrays), min(first_batch or batch_size, batch_size)
+
+    def finished() -> SquareBatch[T]:
+        nonlocal items, images, failed, full
+        batch = SquareBatch(items, images[: len(items)], failed)
+        items, images, failed, full = [], next(arrays), [], min(2 * full, batch_size)
+        return batch
+
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="lookdown-reading") as threads:
-        for item, square in (found for group in groups for found in _in_order(threads, group)):
-            if isinstance(square, ImageError):
-                failed.append((item, square))
-                continue
-            images[len(items)] = square.transpose(2, 0, 1)
-            items.append(item)
-            if len(items) == full:
-                yield SquareBatch(items, images[:full], failed)
-                items, images, failed, full = [], next(arrays), [], min(2 * full, batch_size)
-    yield SquareBatch(items, images[: len(items)], failed)
+        for group in groups:
+            for item, square in _in_order(threads, group):
+                if isinstance(square, ImageError):
+                    failed.append((item, square))
+                    continue
+                images[len(items)] = square.transpose(2, 0, 1)
+                items.append(item)
+                if len(items) == full:
+                    yield finished()
+            if end_with_group and (items or failed):
+                yield finished()
+    yield finished()
 
 
 def ahead(generator: Generator[T]) -> Generator[T]:
@@ -139,7 +155,8 @@ class ImageReader:
             Group(range(start, min(start + self.batch_size, self.total)), self._read)
             for start in range(0, self.total, self.batch_size)
         )
-        batches = read_squares(groups, bands=self.bands, size=self.size, batch_size=min(self.batch_size, self.total))
+        largest = min(self.batch_size, self.total)
+        batches = read_squares(groups, bands=self.bands, size=self.size, batch_size=largest, end_with_group=True)
         with closing(ahead(batches)) as coming:
             for batch in coming:
                 self.skipped |= {position: str(error) for position, error in batch.failed}

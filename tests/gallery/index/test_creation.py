@@ -85,7 +85,7 @@ def test_an_unfinished_run_is_refused_and_leaves_nothing(tmp_path: Path, run: Pa
     shutil.copytree(run, tmp_path / "run")
     (tmp_path / "run" / "metric" / "metric.json").unlink()
     assert is_run(tmp_path / "run")
-    with pytest.raises(GalleryError, match=r"run is not finished; go on with `lookdown train --resume .*run`"):
+    with pytest.raises(GalleryError, match=r"run is not finished; continue with `lookdown train --resume .*run`"):
         gallery_of_run(tmp_path / "g", tmp_path / "run")
     assert not (tmp_path / "g").exists()
 
@@ -94,7 +94,7 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     archive(tmp_path / "a", 1)
     for path in (tmp_path / "a", tmp_path / "gone", tmp_path / "a" / "000.png"):
         assert not is_run(path)
-        with pytest.raises(OutputError, match="is no run of `lookdown train`"):
+        with pytest.raises(OutputError, match="is not a run of `lookdown train`"):
             gallery_of_run(tmp_path / "g", path)
     assert not (tmp_path / "g").exists()
 
@@ -168,7 +168,7 @@ def test_it_is_opened_again_whatever_the_images(tmp_path: Path, twenty: Gallery)
 
 
 def test_another_network_is_refused(tmp_path: Path, twenty: Gallery) -> None:
-    words = rf"made with the embedder {LITE0}, not resnet18; leave --embedder out to add to it, or name another folder"
+    words = rf"made with the embedder {LITE0}, not resnet18; omit `embedder` to add to it, or name another folder"
     with pytest.raises(GalleryError, match=words):
         gallery_of_pretrained(twenty.path, "resnet18", [tmp_path], Cutting())
     Gallery.create(tmp_path / "vectors", dimension=3)
