@@ -78,7 +78,7 @@ def test_an_archive_without_a_label_needs_no_run(tmp_path: Path) -> None:
     assert (stats.labelled, stats.sensors, (stats.first_time or "")[:10]) == (0, ("S2A",), "2021-05-01")
     more = CliRunner().invoke(app, ["index", str(tmp_path / "archive"), "-o", str(tmp_path / "g")])
     assert f"0 chips added, {count:,} were there" in more.stdout
-    assert "leave --embedder out" in str(refused("--embedder", "resnet18", tmp_path / "archive", "-o", tmp_path / "g"))
+    assert "omit --embedder" in str(refused("--embedder", "resnet18", tmp_path / "archive", "-o", tmp_path / "g"))
 
 
 def test_what_cannot_be_indexed_is_said_in_a_sentence(run: Path, tmp_path: Path) -> None:
@@ -87,8 +87,8 @@ def test_what_cannot_be_indexed_is_said_in_a_sentence(run: Path, tmp_path: Path)
         ((run, tmp_path / "none", "-o", tmp_path / "g"), SourceError, "does not exist; give a manifest"),
         ((run, tmp_path / "empty", "-o", tmp_path / "g"), SourceError, "holds no image"),
         ((run, "-o", tmp_path / "g"), InputError, "nothing to index"),
-        ((tmp_path / "empty", "-o", tmp_path / "new"), InputError, "is no run, so say how to embed"),
-        ((run, world(), "--embedder", "resnet18", "-o", tmp_path / "g"), InputError, "leave --embedder out"),
+        ((tmp_path / "empty", "-o", tmp_path / "new"), InputError, "is not a run, so say how to embed"),
+        ((run, world(), "--embedder", "resnet18", "-o", tmp_path / "g"), InputError, "omit --embedder"),
     ]
     for typed, kind, told in cases:
         error = refused(*typed)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from tests.chips.layouts import save_image
 
-from lookdown.chips import imagery, photographs, reading
+from lookdown.chips import imagery, photographs, pixels
 from lookdown.chips.pixels import fit_bands, letterbox, read_chip
 from lookdown.errors import GalleryError, ImageError, InputError, LookdownError
 from lookdown.gallery import Gallery
@@ -273,7 +273,7 @@ def test_bytes_with_other_bands_are_told(gallery: Gallery, embedder: Embedder, t
 def test_bytes_of_a_small_tiff_that_is_large_when_unpacked_are_refused(
     gallery: Gallery, embedder: Embedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (imagery, photographs, reading):
+    for module in (imagery, photographs, pixels):
         monkeypatch.setattr(module, "MAX_PIXELS", 10_000)
     with pytest.raises(ImageError, match=r"megapixels|too large"):
         as_examples(image_bytes(some_pixels(150, 150), "PNG"), gallery.snapshot, embedder)
