@@ -14,6 +14,7 @@ from lookdown.evaluation.bootstrap import Replicates, as_estimate, resample
 from lookdown.evaluation.query_scores import MEASURES, Label, QueryScores
 from lookdown.metrics import Estimate
 from lookdown.metrics.inputs import as_count
+from lookdown.suggestions import did_you_mean
 
 __all__ = ["ClassScores", "Evaluation", "Measure"]
 
@@ -107,12 +108,7 @@ class Evaluation:
         return self.queries.labels.count(None)
 
     def interval(
-        self,
-        measure: Measure = "mean_average_precision",
-        *,
-        level: float = 0.95,
-        resamples: int = 1000,
-        seed: int = 0,
+        self, measure: Measure = "mean_average_precision", *, level: float = 0.95, resamples: int = 1000, seed: int = 0
     ) -> Estimate:
         """Return a mean with its bootstrap interval.
 
@@ -215,7 +211,7 @@ class Evaluation:
 
     def _mean(self, measure: Measure) -> float:
         if measure not in get_args(Measure):
-            raise InputError(f"measure must be one of {', '.join(get_args(Measure))}; got {measure!r}")
+            raise InputError(f"there is no measure {measure!r}; {did_you_mean(measure, get_args(Measure))}")
         values = self.queries.values
         if measure == "class_mean_average_precision":
             values = _class_means(self.queries.scored_classes, values)
