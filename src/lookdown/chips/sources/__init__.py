@@ -28,7 +28,7 @@ SOURCES = {  # the name of each source, and what it reads
     "voc": "Pascal VOC: Annotations/ beside JPEGImages/.",
     "windows": "Scenes without boxes: overlapping windows over all that is not empty.",
 }
-_LAYOUT_OF = {"fgsc23": "fgsrsi23"}  # sources that are laid out like another
+_MODULES = {"fgsc23": "fgsrsi23", "geojson": "geojson_source"}  # of sources that are not in a module of their name
 
 
 def read_source(name: str, root: str | Path, **options: Any) -> SourceContent:
@@ -42,7 +42,7 @@ def read_source(name: str, root: str | Path, **options: Any) -> SourceContent:
         raise SourceError(f"there is no source {name!r}; {did_you_mean(name, SOURCES)}")
     if not Path(root).exists():
         raise SourceError(f"{root} does not exist; give the folder of the data as `root`")
-    read = import_module(f"lookdown.chips.sources.{_LAYOUT_OF.get(name, name)}").read
+    read = import_module(f"lookdown.chips.sources.{_MODULES.get(name, name)}").read
     _, *known = inspect.signature(read).parameters
     for option in options:
         if option not in known:

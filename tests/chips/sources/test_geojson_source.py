@@ -16,7 +16,7 @@ from tests.chips import layouts
 
 from lookdown.chips.imagery import open_scene
 from lookdown.chips.source_content import SourceContent
-from lookdown.chips.sources import geojson
+from lookdown.chips.sources import geojson_source as geojson
 from lookdown.errors import SourceError
 
 NORTH_UP = Affine(10, 0, 500_000, 0, -10, 5_000_000)
