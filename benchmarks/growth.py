@@ -18,8 +18,8 @@ from threadpoolctl import threadpool_limits
 from lookdown import Embedder, Gallery
 from lookdown.adaptation import adapt
 from lookdown.evaluation import evaluate
-from lookdown.gallery.search.engines.exact import Exact
-from lookdown.gallery.search.engines.ivf import IVF
+from lookdown.gallery.search.engines.exact import ExactEngine
+from lookdown.gallery.search.engines.ivf import IVFEngine
 from lookdown.lab.bench.growth import Curve, growth_page
 from lookdown.lab.bench.machine import this_machine
 from lookdown.metrics import GaussianLikelihoodRatio, PairMoments
@@ -130,7 +130,7 @@ def indexing(rng: np.random.Generator, place: Path) -> Curve:
     return measured("indexing", "N images of 32 pixels, a ResNet of ten layers", WHY["indexing"], IMAGES, work)
 
 
-def search(rng: np.random.Generator, kind: type[Exact] | type[IVF]) -> Curve:
+def search(rng: np.random.Generator, kind: type[ExactEngine] | type[IVFEngine]) -> Curve:
     """One query, the best 50 of N."""
     query = vectors(rng, 1)[0]
 
@@ -159,7 +159,13 @@ def main() -> None:
     rng, machine = np.random.default_rng(0), this_machine()
     faiss.omp_set_num_threads(1)
     with threadpool_limits(1), tempfile.TemporaryDirectory() as place:
-        curves = [moments(rng), adaptation(rng), indexing(rng, Path(place)), search(rng, Exact), search(rng, IVF)]
+        curves = [
+            moments(rng),
+            adaptation(rng),
+            indexing(rng, Path(place)),
+            search(rng, ExactEngine),
+            search(rng, IVFEngine),
+        ]
         curves.append(evaluation(rng))
     print()
     if OUT is not None:

@@ -20,8 +20,8 @@ from growth import seconds, vectors
 from indexing import archive, squares
 from lookdown import Cosine, Embedder, Gallery
 from lookdown.adaptation import adapt
-from lookdown.gallery.search.engines.exact import Exact
-from lookdown.gallery.search.engines.ivf import IVF
+from lookdown.gallery.search.engines.exact import ExactEngine
+from lookdown.gallery.search.engines.ivf import IVFEngine
 from lookdown.gallery.search.engines.partition import number_of_lists
 from lookdown.lab.bench.machine import this_machine
 from lookdown.lab.bench.planning import Costs, Node, Plan, planning_page
@@ -123,11 +123,11 @@ def searched() -> tuple[float, float, dict[int, int], float]:
         z = vectors(np.random.default_rng(0), size + QUERIES)[0]
         z, queries = z[:size], z[size:]
         begin = time.process_time()
-        engine = IVF(stream(z), no_columns(size))
+        engine = IVFEngine(stream(z), no_columns(size))
         listed = (time.process_time() - begin) / size / number_of_lists(size)
         probes[size] = engine.probes
     real = seconds(lambda: [engine.nearest(query[None], K, None) for query in queries]) / QUERIES
-    exact = Exact(stream(z), no_columns(len(z)))
+    exact = ExactEngine(stream(z), no_columns(len(z)))
     compared = seconds(lambda: [exact.nearest(query[None], K, None) for query in queries]) / QUERIES / len(z)
     return listed, compared, probes, real
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from lookdown.gallery.search.engines.engine import Engine, Nearest, Vectors, VectorStream
-from lookdown.gallery.search.engines.exact import Exact
-from lookdown.gallery.search.engines.ivf import IVF
+from lookdown.gallery.search.engines.exact import ExactEngine
+from lookdown.gallery.search.engines.ivf import IVFEngine
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns
 from sidebyside import QUICK, Row, compare, peak_memory, report
@@ -85,7 +85,7 @@ def recall(found: list[Nearest], expected: list[Nearest]) -> float:
     return float(np.mean([len(np.intersect1d(one.rows, other.rows)) / len(other.rows) for one, other in pairs]))
 
 
-def exact_against_faiss(exact: Exact, z: Vectors, queries: Vectors) -> list[Row]:
+def exact_against_faiss(exact: ExactEngine, z: Vectors, queries: Vectors) -> list[Row]:
     """The same answers by faiss' exact index."""
     flat = faiss.IndexFlatL2(DIMENSIONS)
     flat.add(z)
@@ -113,7 +113,7 @@ def exact_against_faiss(exact: Exact, z: Vectors, queries: Vectors) -> list[Row]
     return rows
 
 
-def approximate_against_exact(exact: Exact, ivf: IVF, queries: Vectors) -> Row:
+def approximate_against_exact(exact: ExactEngine, ivf: IVFEngine, queries: Vectors) -> Row:
     """Single queries that are not in the gallery, at a recall of 0.99."""
     reached = recall(ivf.nearest(queries, K), exact.nearest(queries, K))
     assert reached >= 0.99, reached
@@ -127,28 +127,28 @@ def approximate_against_exact(exact: Exact, ivf: IVF, queries: Vectors) -> Row:
     )
 
 
-def another_metric(z: Vectors, queries: Vectors, ivf: IVF) -> Row:
+def another_metric(z: Vectors, queries: Vectors, ivf: IVFEngine) -> Row:
     """The lists of one metric under another, whose matrix has a condition of 1000, against lists of its own."""
     rng = np.random.default_rng(1)
     left, right = (np.linalg.qr(rng.normal(size=(DIMENSIONS, DIMENSIONS)))[0] for _ in range(2))
     map = (left * np.geomspace(1, 1000**-0.5, DIMENSIONS) @ right).astype(np.float32)
     mapped, columns = z @ map, no_columns(ROWS)
-    switched = IVF(stream(mapped), columns, ivf.assignment)
+    switched = IVFEngine(stream(mapped), columns, ivf.assignment)
     assert QUICK or not switched.rebuilt  # few rows have few lists, which suit another metric less
-    reached = recall(switched.nearest(queries @ map, K), Exact(stream(mapped), columns).nearest(queries @ map, K))
+    reached = recall(switched.nearest(queries @ map, K), ExactEngine(stream(mapped), columns).nearest(queries @ map, K))
     probes = switched.probes
     del switched
     return compare(
         f"another metric on the same lists, {probes} probes, recall {reached:.4f}",
-        lambda: IVF(stream(mapped), columns, ivf.assignment),
+        lambda: IVFEngine(stream(mapped), columns, ivf.assignment),
         "ivf from nothing",
-        lambda: IVF(stream(mapped), columns),
+        lambda: IVFEngine(stream(mapped), columns),
         limit=1 / 20,
         turns=3,
     )
 
 
-def filtered(exact: Exact, ivf: IVF, z: Vectors, queries: Vectors) -> None:
+def filtered(exact: ExactEngine, ivf: IVFEngine, z: Vectors, queries: Vectors) -> None:
     """Print time and recall of single queries with a filter, against the rows that it keeps in faiss' exact index."""
     rng = np.random.default_rng(0)
     print("| rows kept | exact, ms | recall | ivf, ms | recall |\n|---|---|---|---|---|")
@@ -175,7 +175,7 @@ def other_galleries() -> None:
         parts, labels = zip(*chips(ROWS + 100, kinds, spread), strict=True)
         z, drawn = np.concatenate(parts), np.concatenate(labels)
         z, queries = z[:ROWS], z[ROWS:]
-        exact, ivf = Exact(stream(z), no_columns(ROWS)), IVF(stream(z), no_columns(ROWS))
+        exact, ivf = ExactEngine(stream(z), no_columns(ROWS)), IVFEngine(stream(z), no_columns(ROWS))
         many = exact.nearest(queries, 1000)
         few = [Nearest(one.rows[:K], one.closeness[:K]) for one in many]
         own = np.mean([drawn[one.rows] == kind for one, kind in zip(few, drawn[ROWS:], strict=True)])
@@ -195,7 +195,7 @@ def memory(name: str) -> Row:
 
 def load(name: str) -> None:
     """Print by how many GB this process grows at most; what libraries take for themselves is taken before."""
-    make: dict[str, Callable[[VectorStream, FilterColumns], Engine]] = {"exact": Exact, "ivf": IVF}
+    make: dict[str, Callable[[VectorStream, FilterColumns], Engine]] = {"exact": ExactEngine, "ivf": IVFEngine}
     before = 0
     for rows in (20_000, ROWS):
 
@@ -219,7 +219,7 @@ def main() -> None:
         other_galleries()
         z = np.concatenate([part for part, _ in chips(ROWS + 256)])
         z, queries = z[:ROWS], z[ROWS:]
-        exact, ivf = Exact(stream(z), no_columns(ROWS)), IVF(stream(z), no_columns(ROWS))
+        exact, ivf = ExactEngine(stream(z), no_columns(ROWS)), IVFEngine(stream(z), no_columns(ROWS))
         filtered(exact, ivf, z, queries[:10])
         rows += [*exact_against_faiss(exact, z, queries), approximate_against_exact(exact, ivf, queries)]
         rows += [another_metric(z, queries, ivf)]

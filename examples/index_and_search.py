@@ -13,4 +13,4 @@ results = gallery.search("chips/gas-carrier-0002.jpg", k=5)
 
 print(results)  # a table; in a notebook the hits are shown as pictures
 best = results.hits[0]
-print(f"The best of {results.rows} chips is {best.id}, with a score of {best.score:.2f}.")
+print(f"The best of {results.rows_searched} chips is {best.id}, with a score of {best.score:.2f}.")

@@ -15,4 +15,5 @@ results = gallery.search(sorted((world / "chips").glob("ferry-*.jpg")), k=20, tu
 layer = results.to_geopandas()  # footprints in longitude and latitude
 layer.to_file("hits.geojson")
 west, south, east, north = layer.total_bounds
-print(f"{len(layer)} hits of {results.rows} windows between {west:.3f}, {south:.3f} and {east:.3f}, {north:.3f}")
+searched = results.rows_searched
+print(f"{len(layer)} hits of {searched} windows between {west:.3f}, {south:.3f} and {east:.3f}, {north:.3f}")

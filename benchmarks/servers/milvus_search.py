@@ -20,7 +20,7 @@ from lookdown.gallery.scale.milvus import Milvus
 from lookdown.gallery.scale.milvus_collection import MilvusGallery
 from lookdown.gallery.scale.milvus_server import MilvusServer
 from lookdown.gallery.search.engines.engine import Nearest, Vectors
-from lookdown.gallery.search.engines.exact import Exact
+from lookdown.gallery.search.engines.exact import ExactEngine
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns
 from search import chips, one_by_one, recall, stream
@@ -53,7 +53,7 @@ def some_scenes(share: float) -> Where:
     return Where(scene=[*map(str, range(round(share * SCENES)))])
 
 
-def side_by_side(served: Milvus, exact: Exact, queries: Vectors) -> list[Row]:
+def side_by_side(served: Milvus, exact: ExactEngine, queries: Vectors) -> list[Row]:
     """The same answers, one query after the other as users ask, and all at once."""
     assert recall(served.nearest(queries, K), exact.nearest(queries, K)) == 1
     rows = [
@@ -80,7 +80,9 @@ def side_by_side(served: Milvus, exact: Exact, queries: Vectors) -> list[Row]:
     return rows
 
 
-def approximate(server: MilvusServer, exact: Exact, z: Vectors, scenes: NDArray[np.int32], queries: Vectors) -> None:
+def approximate(
+    server: MilvusServer, exact: ExactEngine, z: Vectors, scenes: NDArray[np.int32], queries: Vectors
+) -> None:
     """Print the recall of indexes that the engine does not use."""
     from pymilvus import CollectionSchema, DataType, FieldSchema
     from pymilvus.milvus_client.index import IndexParams
@@ -136,7 +138,7 @@ def main() -> None:
         (data := Path(folder) / "data").mkdir()
         with RunningMilvus(data, Path(folder)) as running:
             server = MilvusServer(uri=running.uri)
-            exact = Exact(stream(z), table)
+            exact = ExactEngine(stream(z), table)
             approximate(server, exact, z, scenes, queries)
             begin = time.perf_counter()
             served = Milvus(stream(z), table, np.arange(ROWS), MilvusGallery(server, "bench"), "1-trained")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lookdown.chips.prepare import prepare
     from lookdown.errors import LookdownError
     from lookdown.evaluation import Evaluation, evaluate
-    from lookdown.gallery import Gallery, Hit, Results, Where
+    from lookdown.gallery import Gallery, Hit, Results, SearchRequest, Where
     from lookdown.losses import GLRTLoss, make_loss
     from lookdown.metrics import (
         Cosine,
@@ -39,6 +39,7 @@ __all__ = [
     "MixtureLikelihoodRatio",
     "PairMoments",
     "Results",
+    "SearchRequest",
     "Where",
     "__version__",
     "adapt",
@@ -64,6 +65,7 @@ _HOMES = {
     "MixtureLikelihoodRatio": "lookdown.metrics",
     "PairMoments": "lookdown.metrics",
     "Results": "lookdown.gallery",
+    "SearchRequest": "lookdown.gallery",
     "Where": "lookdown.gallery",
     "adapt": "lookdown.adaptation",
     "evaluate": "lookdown.evaluation",

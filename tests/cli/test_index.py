@@ -116,7 +116,7 @@ def test_the_table_goes_into_a_bucket_and_nothing_more_need_be_said(run: Path, t
     assert f"{table}/records.lance" in typed("gallery", "stats", tmp_path / "g")
     chip = wanted.paths[0]
     there, here = (json.loads(typed("search", tmp_path / name, chip, "--json")) for name in ("g", "local"))
-    assert there["results"] == here["results"]
+    assert there["hits"] == here["hits"]
     another = refused(run, world(), "-o", tmp_path / "g", "--table", f"{table}2")
     assert str(another).startswith(f"{tmp_path / 'g'} has its table at {table}/records.lance, and it stays there")
     assert "give it as s3://bucket/name" in str(refused(run, world(), "-o", tmp_path / "h", "--table", "ftp://a/b"))

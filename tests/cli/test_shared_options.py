@@ -56,4 +56,4 @@ def test_what_is_indexed_is_on_the_server_and_found_there(tmp_path: Path, milvus
     assert milvus.ask("query", **query)[0]["count(*)"] == 12
     found = json.loads(run("search", tmp_path / "typed", tmp_path / "chips" / "3.png", "-k", 2, *served, "--json"))
     assert found["engine"] == "milvus"
-    assert found["results"][0]["id"].endswith("3.png")
+    assert found["hits"][0]["id"].endswith("3.png")

@@ -287,14 +287,20 @@ def read(say: Say, gallery: str, until: str) -> None:
         opened = opened if turn % 5 else Gallery.open(gallery)
         opened.refresh()
         snapshot, name = opened.snapshot, opened.metric
-        found = opened.search(query, k=20, overlap=None)
+        found = opened.search(query, k=20, overlap=1)
         scores = opened._registry.load(name).score(query[None].astype(np.float64), snapshot.embeddings())[0]
         ids = snapshot.ids.to_pylist()
         wanted = [ids[row] for row in np.argsort(-scores, kind="stable")[:20]]
         batches = [text.split(",")[0] for text in ids if text.startswith("batch")]
         parts = {batch: batches.count(batch) for batch in set(batches) if batches.count(batch) != BATCH}
         hits = [hit.id for hit in found.hits]
-        if found.metric != name or hits != wanted or parts or len(set(ids)) != len(ids) or found.rows != len(ids):
+        if (
+            found.metric != name
+            or hits != wanted
+            or parts
+            or len(set(ids)) != len(ids)
+            or found.rows_searched != len(ids)
+        ):
             raise AssertionError(f"{found.metric} or {name}: {hits} instead of {wanted}; in part: {parts}")
         opened.stats()
         say([name, len(ids)])

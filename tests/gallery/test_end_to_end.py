@@ -17,7 +17,7 @@ from lookdown.chips.imagery import open_scene
 from lookdown.chips.manifest import Manifest
 from lookdown.gallery import Cutting, Results
 from lookdown.gallery.index.creation import gallery_of_pretrained
-from lookdown.gallery.results.writing import write
+from lookdown.gallery.results.write import write
 from lookdown.lab.synthetic.scenes import write_scene
 from lookdown.lab.synthetic.sensors import NEAR
 from lookdown.lab.synthetic.world import World, draw_world
@@ -71,7 +71,7 @@ def test_synthetic_scenes_from_windows_to_a_layer(tmp_path: Path) -> None:
         for second in range(first):
             one, other = hits.geometry[first], hits.geometry[second]
             assert one.intersection(other).area <= 0.21 * min(one.area, other.area)
-    every = gallery.search(tmp_path / "query.png", k=12, overlap=None)
+    every = gallery.search(tmp_path / "query.png", k=12, overlap=1)
     overlapping = [shapely.from_wkt(hit.footprint) for hit in every.hits]
     assert any(
         a.intersection(b).area > 0.21 * min(a.area, b.area) for i, a in enumerate(overlapping) for b in overlapping[:i]

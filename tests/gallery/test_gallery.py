@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.gallery.galleries import LABELS, SCENES, SENSORS, kinds, rows_of, vector_gallery
 
-from lookdown import Cosine, Euclidean, Gallery, GaussianLikelihoodRatio, MixtureLikelihoodRatio, Where
+from lookdown import Cosine, Euclidean, Gallery, GaussianLikelihoodRatio, MixtureLikelihoodRatio, SearchRequest, Where
 from lookdown.errors import GalleryBusyError, GalleryError, InputError, NotFittedError
 from lookdown.gallery.store.gallery_folder import GalleryFolder
 from lookdown.gallery.store.snapshot import Snapshot
@@ -57,7 +57,7 @@ def test_ids_and_scores_are_those_of_brute_force(tmp_path: Path, engine: EngineN
             [hit.score for hit in found.hits], [by_id[hit.id] for hit in found.hits], rtol=1e-4, atol=1e-4
         )
         assert [hit.score for hit in found.hits] == sorted((hit.score for hit in found.hits), reverse=True)
-        assert (found.rows, found.engine, len(found)) == (700, engine, 25)
+        assert (found.rows_searched, found.engine, len(found)) == (700, engine, 25)
     assert missed <= 0.01 * 20 * 25
 
 
@@ -73,11 +73,11 @@ def naive(row: dict[str, Any], wanted: dict[str, Any]) -> bool:
         return False
     if "until" in wanted and (row["time"] is None or row["time"][:10] > wanted["until"]):
         return False
-    if "within" in wanted:
+    if "box" in wanted:
         if row["footprint"] is None:
             return False
         numbers = [float(n) for n in row["footprint"][10:-2].replace(",", " ").split()]
-        west, south, east, north = wanted["within"]
+        west, south, east, north = wanted["box"]
         lon, lat = numbers[::2], numbers[1::2]
         return bool(min(lon) <= east and max(lon) >= west and min(lat) <= north and max(lat) >= south)
     return True
@@ -90,7 +90,7 @@ def random_filter(rng: np.random.Generator) -> dict[str, Any]:
         "sensor": [str(rng.choice([name for name in SENSORS if name]))],
         "since": f"2021-{rng.integers(1, 13):02d}-{rng.integers(1, 29):02d}",
         "until": f"2021-{rng.integers(1, 13):02d}-{rng.integers(1, 29):02d}",
-        "within": (w := rng.uniform(-12, 8), s := rng.uniform(38, 58), w + rng.uniform(0, 12), s + rng.uniform(0, 12)),
+        "box": (w := rng.uniform(-12, 8), s := rng.uniform(38, 58), w + rng.uniform(0, 12), s + rng.uniform(0, 12)),
     }
     kept = {name: value for name, value in drawn.items() if rng.random() < 0.35}
     if "since" in kept and "until" in kept and kept["since"] > kept["until"]:
@@ -110,7 +110,7 @@ def test_two_hundred_filters_find_all_and_only_what_they_should(tmp_path: Path, 
         expected = [rows[row]["id"] for row in orders[query] if naive(rows[row], wanted)]
         found = gallery.search(queries[query], k=10, where=Where(**wanted), metric="cosine")
         assert [hit.id for hit in found.hits] == expected[:10], wanted
-        assert found.rows == len(expected), wanted
+        assert found.rows_searched == len(expected), wanted
 
 
 def test_labels_with_quotes_and_operators_are_text(tmp_path: Path, engine: EngineName) -> None:
@@ -147,7 +147,7 @@ def test_a_metric_that_learns_nothing_need_not_be_fitted_and_another_must_be(tmp
 def test_an_empty_gallery_finds_nothing(tmp_path: Path, engine: EngineName) -> None:
     gallery = Gallery.create(tmp_path / "g", dimension=4, engine=engine)
     found = gallery.search(np.ones(4))
-    assert (found.hits, found.rows) == ((), 0)
+    assert (found.hits, found.rows_searched) == ((), 0)
     assert gallery.search(np.ones(4), where=Where(label="x")).hits == ()
     assert gallery.stats().chips == 0
 
@@ -168,10 +168,10 @@ def test_a_rate_returns_every_match_that_the_test_accepts(tmp_path: Path, engine
     assert len(accepted) > 10
     assert {hit.id for hit in found.hits} == accepted
     assert found.expected_false_hits == pytest.approx(0.02 * 600, rel=0.05)
-    assert found.requested_rate == 0.02
+    assert found.requested_false_alarm_rate == 0.02
     filtered = gallery.search(query, false_alarm_rate=0.02, where=Where(scene=SCENES[0]))
     assert {hit.id for hit in filtered.hits} == accepted & {row["id"] for row in rows if row["scene"] == SCENES[0]}
-    assert filtered.rows == 150
+    assert filtered.rows_searched == 150
 
 
 def test_a_new_metric_keeps_the_lists_and_finds_what_brute_force_finds(tmp_path: Path, engine: EngineName) -> None:
@@ -208,7 +208,7 @@ def test_one_writer_and_many_readers(tmp_path: Path) -> None:
         ):
             with pytest.raises(GalleryBusyError, match="is being written to by process"):
                 act()
-        assert readers[0].search(X[1], k=5).rows == 340
+        assert readers[0].search(X[1], k=5).rows_searched == 340
 
 
 def test_vectors_of_another_network_are_refused(tmp_path: Path) -> None:
@@ -378,29 +378,29 @@ def test_of_many_windows_that_a_rate_accepts_only_the_best_are_read_and_merged(
         return real(self, rows, columns)
 
     monkeypatch.setattr(Snapshot, "read", counting)
-    some = gallery.search(X[0], false_alarm_rate=0.5, most=4)
+    some = gallery.answer(SearchRequest(examples=X[0], false_alarm_rate=0.5), most=4)
     assert [hit.id for hit in some.hits] == [hit.id for hit in every.hits[:4]]
     assert [hit.merged for hit in some.hits] == [2] * 4
     assert max(read) < 50
-    assert some.beyond + 4 + sum(hit.merged for hit in some.hits) <= 3 * len(every)
-    assert some.beyond >= len(every) - 4
-    assert gallery.search(X[0], false_alarm_rate=0.5, most=len(every)).beyond == 0
-    again = gallery.search(X[0], false_alarm_rate=0.5, most=4, rerank=True)
+    assert some.accepted + sum(hit.merged for hit in some.hits) <= 3 * len(every)
+    assert some.accepted >= len(every)
+    assert gallery.answer(SearchRequest(examples=X[0], false_alarm_rate=0.5), most=len(every)).accepted == len(every)
+    again = gallery.answer(SearchRequest(examples=X[0], false_alarm_rate=0.5, rerank=True), most=4)
     assert len(again) == 4
 
 
 def test_of_what_a_rate_accepts_the_best_can_be_asked_for(tmp_path: Path) -> None:
     gallery, X, _ = vector_gallery(tmp_path / "g")
     every = gallery.search(X[0], false_alarm_rate=0.2)
-    assert every.beyond == 0
-    some = gallery.search(X[0], false_alarm_rate=0.2, most=4)
-    assert (len(some), some.beyond) == (4, len(every) - 4)
+    assert (every.accepted, every.truncated) == (len(every), False)
+    some = gallery.answer(SearchRequest(examples=X[0], false_alarm_rate=0.2), most=4)
+    assert (len(some), some.accepted, some.truncated) == (4, len(every), True)
     assert [hit.id for hit in some.hits] == [hit.id for hit in every.hits[:4]]
     assert some.expected_false_hits == every.expected_false_hits
-    assert gallery.search(X[0], false_alarm_rate=0.2, most=10_000).beyond == 0
-    assert gallery.search(X[0], k=3, most=2).beyond == 0
-    with pytest.raises(InputError, match="most must be a whole number of at least 1"):
-        gallery.search(X[0], false_alarm_rate=0.2, most=0)
+    assert gallery.answer(SearchRequest(examples=X[0], false_alarm_rate=0.2), most=10_000).accepted == len(every)
+    assert gallery.answer(SearchRequest(examples=X[0], k=3), most=2).accepted == 3
+    with pytest.raises(InputError, match="`most` must be at least 1"):
+        gallery.answer(SearchRequest(examples=X[0], false_alarm_rate=0.2), most=0)
 
 
 def test_a_text_from_a_stranger_is_never_a_file(tmp_path: Path) -> None:
@@ -409,7 +409,7 @@ def test_a_text_from_a_stranger_is_never_a_file(tmp_path: Path) -> None:
     file.touch()
     for query, counters in ((str(file), ()), (X[0], [str(file)]), ([X[0], str(file)], ())):
         with pytest.raises(GalleryError, match=r"has no chip '.*example\.png'"):
-            gallery.search(query, counter_examples=counters, files=False)
+            gallery.answer(SearchRequest(examples=query, counter_examples=counters), files=False)
     with pytest.raises(InputError, match="not a path"):
-        gallery.search(file, files=False)
-    assert len(gallery.search([rows[0]["id"], X[1]], k=3, files=False)) == 3
+        gallery.answer(SearchRequest(examples=file), files=False)
+    assert len(gallery.answer(SearchRequest(examples=[rows[0]["id"], X[1]], k=3), files=False)) == 3

@@ -12,16 +12,16 @@ from starlette.testclient import TestClient
 from tests.service.galleries import client_of, encoded, pixels
 
 from lookdown import Gallery
-from lookdown.gallery import Learnt
+from lookdown.gallery import MetricUpdate
 from lookdown.service import create_app
 
 
 def test_the_loop_answers_while_a_job_and_a_search_run(gallery: Gallery, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = threading.Event()
 
-    def slow_adapt(*_: object, **__: object) -> Learnt:
+    def slow_adapt(*_: object, **__: object) -> MetricUpdate:
         gate.wait(20)
-        return Learnt(metric="1-trained", changed=False, helped=False, reason="slept")
+        return MetricUpdate(metric="1-trained", changed=False, helped=False, reason="slept")
 
     real = gallery.search
 
@@ -34,7 +34,7 @@ def test_the_loop_answers_while_a_job_and_a_search_run(gallery: Gallery, monkeyp
         monkeypatch.setattr(gallery, "adapt", slow_adapt)
         monkeypatch.setattr(gallery, "search", slow_search)  # now that the service has searched to be warm
         job = client.post("/v1/adapt", json={}).json()
-        searches = [threads.submit(client.post, "/v1/search", json={"chip": name}) for _ in range(3)]
+        searches = [threads.submit(client.post, "/v1/search", json={"examples": [name]}) for _ in range(3)]
         begin = time.monotonic()
         for _ in range(20):
             assert client.get("/healthz").status_code == 200

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lookdown.errors import GalleryError
-from lookdown.gallery import Learnt
+from lookdown.gallery import MetricUpdate
 from lookdown.progress import Progress, no_progress
 from lookdown.service.jobs import JobQueue
 from lookdown.service.problems import Problem
@@ -18,8 +18,8 @@ from lookdown.service.schemas import Job, Outcome
 FOLDER = Path("/srv/archives/north")
 
 
-def learnt(progress: Progress = no_progress, *, changed: bool = True) -> Learnt:
-    return Learnt(metric="2-adapted", changed=changed, helped=True, reason="/srv/archives/north was adapted")
+def learnt(progress: Progress = no_progress, *, changed: bool = True) -> MetricUpdate:
+    return MetricUpdate(metric="2-adapted", changed=changed, helped=True, reason="/srv/archives/north was adapted")
 
 
 def ended(job: Job) -> Job:
@@ -35,7 +35,7 @@ def test_jobs_run_one_after_the_other_and_say_what_came_of_them() -> None:
     running: list[int] = []
     most: list[int] = []
 
-    def work(progress: Progress) -> Learnt:
+    def work(progress: Progress) -> MetricUpdate:
         running.append(1)
         most.append(len(running))
         time.sleep(0.01)
@@ -58,7 +58,7 @@ def test_it_can_be_seen_how_far_a_job_is() -> None:
     jobs = JobQueue(FOLDER, waiting=4, kept=10)
     seen: list[float | None] = []
 
-    def work(progress: Progress) -> Learnt:
+    def work(progress: Progress) -> MetricUpdate:
         for done in (1, 2):
             progress(done, 4, "trials")
             seen.append(job.progress)
@@ -66,7 +66,7 @@ def test_it_can_be_seen_how_far_a_job_is() -> None:
 
     gate = threading.Event()
 
-    def first(progress: Progress) -> Learnt:
+    def first(progress: Progress) -> MetricUpdate:
         gate.wait()
         return learnt()
 
@@ -82,10 +82,10 @@ def test_it_can_be_seen_how_far_a_job_is() -> None:
 def test_what_fails_says_why_and_the_next_one_runs(caplog: pytest.LogCaptureFixture) -> None:
     jobs = JobQueue(FOLDER, waiting=4, kept=10)
 
-    def refuse(progress: Progress) -> Learnt:
+    def refuse(progress: Progress) -> MetricUpdate:
         raise GalleryError("/srv/archives/north holds no chips yet; add some")
 
-    def break_(progress: Progress) -> Learnt:
+    def break_(progress: Progress) -> MetricUpdate:
         raise ZeroDivisionError("secret")
 
     first, second = ended(jobs.start("adapt", refuse)), ended(jobs.start("adapt", break_))
@@ -103,7 +103,7 @@ def test_waiting_and_kept_jobs_are_bounded() -> None:
     jobs = JobQueue(FOLDER, waiting=2, kept=5)
     gate = threading.Event()
 
-    def stuck(progress: Progress) -> Learnt:
+    def stuck(progress: Progress) -> MetricUpdate:
         gate.wait()
         return learnt()
 
@@ -125,7 +125,7 @@ def test_the_end_drops_what_waits_and_does_not_wait_for_ever() -> None:
     jobs = JobQueue(FOLDER, waiting=2, kept=5)
     gate, entered = threading.Event(), threading.Event()
 
-    def stuck(progress: Progress) -> Learnt:
+    def stuck(progress: Progress) -> MetricUpdate:
         entered.set()
         gate.wait()
         return learnt()

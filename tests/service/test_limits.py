@@ -50,7 +50,7 @@ def test_a_body_is_refused_by_its_announced_size_and_while_it_arrives(made: Path
     with client_of(Gallery.open(made), upload_bytes=10_000, json_bytes=5_000) as client:
         large = {"image": b"\xff\xd8\xff" + bytes(200_000)}
         assert client.post("/v1/search", files=large).status_code == 413
-        assert client.post("/v1/search", json={"chip": "x" * 6_000}).status_code == 413
+        assert client.post("/v1/search", json={"examples": ["x" * 6_000]}).status_code == 413
         drawn = 0
 
         def endless() -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from tests.service.galleries import CHIPS, client_of
 
 from lookdown import Gallery
 from lookdown.errors import GalleryError
-from lookdown.gallery import Learnt
+from lookdown.gallery import MetricUpdate
 from lookdown.progress import Progress
 from lookdown.service.problems import Problem
 from lookdown.service.served_gallery import ServedGallery
@@ -95,11 +95,11 @@ def test_a_job_waits_for_a_change_and_a_change_is_told_of_a_job(gallery: Gallery
             entered.set()
             gate.wait(20)
 
-    def learn(progress: Progress) -> Learnt:
+    def learn(progress: Progress) -> MetricUpdate:
         with gallery._folder.writing():
             entered.set()
             gate.wait(20)
-        return Learnt(metric="1-trained", changed=False, helped=False, reason="waited")
+        return MetricUpdate(metric="1-trained", changed=False, helped=False, reason="waited")
 
     with client_of(gallery) as client, ThreadPoolExecutor(1) as threads:
         served: ServedGallery = client.app.state.served  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ from lookdown.cli.json_output import AsJson, print_json
 from lookdown.cli.shared_options import Clusters, Method, Seed, Workers
 
 if TYPE_CHECKING:
-    from lookdown.gallery import Learnt
+    from lookdown.gallery import MetricUpdate
 
 __all__ = ["gallery"]
 
@@ -179,6 +179,6 @@ def remove(
     typer.echo(f"{removed:,} chips removed; {len(opened):,} left in {folder}")
 
 
-def _show(learnt: Learnt) -> None:
+def _show(learnt: MetricUpdate) -> None:
     verdict = "kept" if not learnt.changed else "in use" if learnt.helped else "in use, though unlikely to be better"
     typer.echo(f"metric {learnt.metric} ({verdict}): {learnt.reason}")

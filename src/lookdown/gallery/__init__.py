@@ -2,9 +2,10 @@
 
 from lookdown.gallery.gallery import Gallery
 from lookdown.gallery.index.sources import Cutting
-from lookdown.gallery.learning import Learnt
+from lookdown.gallery.learning import MetricUpdate
 from lookdown.gallery.results.hit import Hit, Results
+from lookdown.gallery.search.request import SearchRequest
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.stats import GalleryStats
 
-__all__ = ["Cutting", "Gallery", "GalleryStats", "Hit", "Learnt", "Results", "Where"]
+__all__ = ["Cutting", "Gallery", "GalleryStats", "Hit", "MetricUpdate", "Results", "SearchRequest", "Where"]

@@ -15,12 +15,12 @@ from lookdown.adaptation import AdaptationSettings, Method
 from lookdown.errors import GalleryError, InputError
 from lookdown.gallery.index.sources import Cutting, chip_groups
 from lookdown.gallery.index.writer import AddReport, add_chips, add_vectors, note_skipped
-from lookdown.gallery.learning import Labels, Learnt, calibrate, estimate
+from lookdown.gallery.learning import Labels, MetricUpdate, calibrate, estimate
 from lookdown.gallery.results.hit import Results
 from lookdown.gallery.search.engines import EngineChoice
-from lookdown.gallery.search.examples import Example, as_examples, is_embedding, one_or_several, picture
-from lookdown.gallery.search.request import Request
-from lookdown.gallery.search.views import COSINE, Views
+from lookdown.gallery.search.examples import Example, as_examples, picture
+from lookdown.gallery.search.request import SearchRequest
+from lookdown.gallery.search.searcher_cache import COSINE, SearcherCache
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.gallery_folder import GalleryFolder
 from lookdown.gallery.store.metric_registry import MetricInfo, MetricRegistry
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["Gallery"]
 
 
-_PRIOR = 0.01  # one chip in a hundred is of the query's kind
-
-
 class Gallery:
     """An archive that can be searched.
 
@@ -57,7 +54,7 @@ class Gallery:
             self._folder.refuse_other_table(table)
         self._table = ChipTable.open(self._folder.location)
         self._registry = MetricRegistry(self.path / "metrics")
-        self._views = Views(self.path, self._table, self._registry, engine)
+        self._searchers = SearcherCache(self.path, self._table, self._registry, engine)
 
     @classmethod
     def create(
@@ -171,12 +168,12 @@ class Gallery:
     @property
     def snapshot(self) -> Snapshot:
         """The table as this gallery shows it."""
-        return self._views.snapshot
+        return self._searchers.snapshot
 
     @property
     def metric(self) -> str:
         """The name of the metric in use."""
-        return self._views.current
+        return self._searchers.current
 
     @cached_property
     def embedder(self) -> AnyEmbedder | None:
@@ -205,11 +202,11 @@ class Gallery:
 
     def prepare(self) -> None:
         """Do now what the first search would wait for: load the vectors, or bring a server up to the table."""
-        self._views.under()
+        self._searchers.searcher()
 
     def refresh(self) -> bool:
         """See what others have changed since; True if they have."""
-        return self._views.refresh()
+        return self._searchers.refresh()
 
     def add(
         self,
@@ -278,65 +275,55 @@ class Gallery:
 
     def search(
         self,
-        query: Example | Sequence[Example],
+        examples: Example | Sequence[Example],
         k: int | None = None,
         *,
         counter_examples: Example | Sequence[Example] = (),
-        where: Where | None = None,
         false_alarm_rate: float | None = None,
+        where: Where | None = None,
         metric: str | Metric | None = None,
-        prior: float = _PRIOR,
+        prior: float = 0.01,
         turned: bool = False,
-        overlap: float | None = 0.2,
+        overlap: float = 0.2,
         expand: int = 0,
         rerank: bool = False,
-        most: int | None = None,
-        files: bool = True,
     ) -> Results:
-        """Find chips of the same kind as the query: the k best (50), or all that a false-alarm rate accepts.
+        """Find chips of the same kind as the examples: the `k` best (50), or all that a false-alarm rate accepts.
 
-        query: an image (file, bytes, or uint8 pixels (h, w, bands)), an embedding, several embeddings of one object
-            (views, d), the id of a chip, or several of these in a list; a score is then the mean over them. Chips that
-            are examples are not among the results.
-        counter_examples: what it should not be like.
-        metric: the name of another metric of this gallery, `cosine`, or one that you bring.
-        prior: the share of the archive that you take to be of this kind; posteriors follow from it.
-        turned: see images among the examples in their four quarter turns, so that it does not matter how they lie; a
-            score is the mean over the turns, which a chip of another kind reaches less often than the rate says.
-        overlap: windows of one scene that share more than this of the smaller one are one hit; None keeps them all.
-        expand: so many of the best hits join the query, and the search is done again.
-        rerank: order the hits by their k-reciprocal neighbours; their scores stay.
-        most: of what a rate accepts, return so many of the best; `Results.beyond` says how many there were besides.
-        files: without it a text is the id of a chip, and never the name of a file: for texts that come from strangers.
+        The arguments are the fields of `SearchRequest`, which describes them.
+
+            gallery.search("ferry.jpg", k=10)
+            gallery.search(["tanker-0003", "tanker-0004"], false_alarm_rate=1e-3, where=Where(since="2025-03-01"))
         """
-        view = self._views.under(metric)
-        if not files:
-            _refuse_files([*one_or_several(query), *one_or_several(counter_examples)], view.snapshot)
-        examples = as_examples(query, view.snapshot, self._network(query), turned=turned)
-        counters = as_examples(counter_examples, view.snapshot, self._network(counter_examples), turned=turned)
-        told = examples.told
-        if len(counters.embeddings):
-            told += f", unlike {counters.told}"
-        if where is not None and not where.everything:
-            told += f", {where.describe()}"
-        return view.search(
-            Request(
-                examples=examples.embeddings,
-                weights=examples.weights,
-                objects=examples.objects,
-                counter_examples=counters.embeddings,
-                left_out=np.unique(np.r_[examples.rows, counters.rows]),
-                told=told,
-                k=50 if k is None and false_alarm_rate is None else k,
+        return self.answer(
+            SearchRequest(
+                examples=examples,
+                counter_examples=counter_examples,
+                k=k,
                 false_alarm_rate=false_alarm_rate,
-                where=None if where is None or where.everything else where,
+                where=where,
+                metric=metric,
                 prior=prior,
+                turned=turned,
                 overlap=overlap,
                 expand=expand,
                 rerank=rerank,
-                most=most,
             )
         )
+
+    def answer(self, request: SearchRequest, *, most: int | None = None, files: bool = True) -> Results:
+        """Answer a request; `search` builds one from its arguments.
+
+        most: return at most so many of the hits that a rate accepts; `Results.accepted` counts all of them.
+        files: whether a text may be the name of a file. Pass False for texts from clients: they are then only ids.
+
+            gallery.answer(SearchRequest(examples="tanker-0003", k=10))
+        """
+        searcher = self._searchers.searcher(request.metric)
+        read = partial(as_examples, snapshot=searcher.snapshot, turned=request.turned, files=files)
+        examples = read(request.examples, embedder=lambda: self.embedder)
+        counter_examples = read(request.counter_examples, embedder=lambda: self.embedder)
+        return searcher.search(request, examples, counter_examples, most=most)
 
     def picture(self, example: Example) -> bytes | None:
         """Return an example, or a chip by its id, as a small JPEG; None where it is only an embedding."""
@@ -381,7 +368,7 @@ class Gallery:
         seed: int = 0,
         use: bool = True,
         progress: Progress = no_progress,
-    ) -> Learnt:
+    ) -> MetricUpdate:
         """Label chips, and re-estimate the metric with all labels that were given in this gallery."""
         if len(ids) or len(background):
             self.label(ids, labels, background=background)
@@ -397,7 +384,7 @@ class Gallery:
         use: bool = True,
         workers: str | None = None,
         progress: Progress = no_progress,
-    ) -> Learnt:
+    ) -> MetricUpdate:
         """Estimate a metric anew on the gallery's own embeddings, keep it beside the others and use it.
 
         Without `use` it is only kept, to be compared: `search` takes its name.
@@ -413,7 +400,7 @@ class Gallery:
 
     def calibrate(
         self, *, metric: str | None = None, labels: Labels = "all", seed: int = 0, use: bool = True
-    ) -> Learnt:
+    ) -> MetricUpdate:
         """Learn from labelled chips what scores of a metric, the one in use, are worth: it then knows rates.
 
         Chips that the metric was taught by are left out. What was found by searching is more like the query than the
@@ -447,19 +434,19 @@ class Gallery:
         """Drop a metric of this gallery; not the one in use, and not the first, which others are estimated from."""
         with self._folder.writing():
             self._registry.forget(metric)
-            self._views.forget(metric)
+            self._searchers.forget(metric)
         self.refresh()
 
     def read_metric(self, metric: str) -> Metric:
         """Return a metric of this gallery by its name, or the cosine, which every gallery has."""
-        return self._views.under(COSINE).metric if metric == COSINE else self._registry.load(metric)
+        return self._searchers.searcher(COSINE).metric if metric == COSINE else self._registry.load(metric)
 
     def stats(self) -> GalleryStats:
         """Return what the gallery holds."""
         embedder, table = self._folder.fingerprint, self._table.uri
         return gallery_stats(self.snapshot, self.path, embedder=embedder, metric=self.metric, table=table)
 
-    def _estimate(self, kind: Literal["adapted", "taught"], **options: Any) -> Learnt:
+    def _estimate(self, kind: Literal["adapted", "taught"], **options: Any) -> MetricUpdate:
         with self._folder.writing():
             self.refresh()
             learnt = estimate(self.snapshot, self._registry, kind, **options)
@@ -473,21 +460,3 @@ class Gallery:
         if (rows < 0).any():
             raise GalleryError(f"{self.path} has no chip {list(ids)[int(np.argmin(rows))]!r}; see `lookdown search`")
         return rows
-
-    def _network(self, given: Example | Sequence[Example]) -> AnyEmbedder | None:
-        """Load the embedder only if there is an image among the examples: it takes a second."""
-        several = one_or_several(given)
-        images = [item for item in several if not is_embedding(item)]
-        named = [item for item in images if isinstance(item, str)]
-        if len(named) == len(images) and (not named or (self.snapshot.find(named) >= 0).all()):
-            return None
-        return self.embedder
-
-
-def _refuse_files(examples: Sequence[Example], snapshot: Snapshot) -> None:
-    """Refuse paths, and texts that name no chip of the very table that is searched, which may change meanwhile."""
-    if any(isinstance(example, Path) for example in examples):
-        raise InputError("an example is an id, bytes of an image, pixels or an embedding here, not a path")
-    texts = [example for example in examples if isinstance(example, str)]
-    if texts and (missing := snapshot.find(texts) < 0).any():
-        raise GalleryError(f"{snapshot.folder} has no chip {texts[int(np.argmax(missing))]!r}; see `lookdown search`")

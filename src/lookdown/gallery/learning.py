@@ -17,7 +17,7 @@ from lookdown.gallery.store.metric_registry import MetricRegistry
 from lookdown.gallery.store.snapshot import Snapshot
 from lookdown.progress import Progress, no_progress
 
-__all__ = ["Labels", "Learnt", "calibrate", "estimate"]
+__all__ = ["Labels", "MetricUpdate", "calibrate", "estimate"]
 
 Labels = Literal["marked", "all", "none"]  # whose labels count: those given in the gallery, also the manifest's, none
 
@@ -25,7 +25,7 @@ _CALIBRATED_ON = 5_000  # chips; all their pairs are compared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learnt:
+class MetricUpdate:
     """What came of adapting, teaching or calibrating."""
 
     metric: str  # the new one, in use now unless that was not wanted; the one from before where nothing changed
@@ -46,8 +46,8 @@ def estimate(
     use: bool = True,
     shards: Callable[[Snapshot], AbstractContextManager[Shards]] | None = None,
     progress: Progress = no_progress,
-) -> Learnt:
-    """Adapt the metric that the gallery was made with to its embeddings, and register the new one, and use it.
+) -> MetricUpdate:
+    """Adapt the metric that the gallery was made with to its embeddings, register the new one and use it.
 
     It starts from that metric every time, so that one adaptation does not build on another. With `shards` the
     embeddings stay where they lie.
@@ -61,7 +61,7 @@ def estimate(
     if known.any() and (len(counts) < 2 or counts.max() < 2):
         if kind == "taught":
             reason = f"{known.sum()} labels make no pairs yet; label two of a kind, and another kind or background"
-            return Learnt(metric=registry.current, changed=False, helped=False, reason=reason)
+            return MetricUpdate(metric=registry.current, changed=False, helped=False, reason=reason)
         known[:] = False
     with nullcontext(snapshot.embeddings()) if shards is None else shards(snapshot) as embeddings:
         found = adapt(
@@ -74,11 +74,11 @@ def estimate(
             progress=progress,
         )
     if not found.metric.pseudo_labelled_:
-        return Learnt(metric=registry.current, changed=False, helped=False, reason=found.reason)
+        return MetricUpdate(metric=registry.current, changed=False, helped=False, reason=found.reason)
     shelved = registry.add(found.metric, kind, found.reason, base=source, taught_by=_ids(snapshot, known))
     if use:
         registry.use(shelved.name)
-    return Learnt(metric=shelved.name, changed=True, helped=found.helped, reason=found.reason)
+    return MetricUpdate(metric=shelved.name, changed=True, helped=found.helped, reason=found.reason)
 
 
 def calibrate(
@@ -89,7 +89,7 @@ def calibrate(
     labels: Labels = "all",
     seed: int = 0,
     use: bool = True,
-) -> Learnt:
+) -> MetricUpdate:
     """Measure on labelled chips what scores of a metric, the one in use, are worth, and put it into use with that.
 
     Chips that it was taught by are left out: it would judge itself by what it has learnt.
@@ -115,7 +115,7 @@ def calibrate(
     shelved = registry.add(measured, "calibrated", reason, base=used.name, taught_by=used.taught_by)
     if use:
         registry.use(shelved.name)
-    return Learnt(metric=shelved.name, changed=True, helped=True, reason=reason)
+    return MetricUpdate(metric=shelved.name, changed=True, helped=True, reason=reason)
 
 
 def _known(snapshot: Snapshot, labels: Labels) -> NDArray[np.bool_]:

@@ -1,8 +1,9 @@
-"""What the gallery says, as the API says it: plain values, places as GeoJSON, files by their names."""
+"""Answers of the API: plain values, footprints as GeoJSON, files without their folders, thumbnails drawn again."""
 
 from __future__ import annotations
 
 import base64
+import io
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,74 +12,98 @@ from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 from shapely.geometry import mapping
 
 from lookdown.errors import GalleryError
 from lookdown.gallery import Gallery, Hit, Results
-from lookdown.gallery.results.footprints import place
-from lookdown.gallery.results.plain_values import estimate_record, finite, flat_rows, search_record, text
+from lookdown.gallery.results.fields import finite, hit_fields, search_fields, text
+from lookdown.gallery.results.footprints import map_geometry
 from lookdown.gallery.store.snapshot import Rows, Snapshot
 from lookdown.service.service_settings import ServiceSettings
 
-__all__ = ["chips", "metrics", "named", "search_answer", "spread", "stats", "thumbnail_address"]
+__all__ = [
+    "chips",
+    "metrics",
+    "redrawn",
+    "search_answer",
+    "spread",
+    "stats",
+    "thumbnail_address",
+    "without_folders",
+]
 
-_OF_A_CHIP = ("id", "label", "background", "scene", "time", "sensor", "gsd", "source", "footprint", "marked")
-_OF_A_HIT = ("id", "score", "posterior", "label", "background", "scene", "time", "sensor", "gsd", "source", "merged")
+_CHIP_COLUMNS = ("id", "label", "background", "scene", "time", "sensor", "gsd", "source", "footprint", "marked")
+_SIDE_PIXELS = 256  # our own thumbnails have up to 144
 
 
-def search_answer(results: Results, embedding: NDArray[np.float32], picture: bytes | None, chip: str | None) -> Any:
-    """Return what a search has found."""
-    told = search_record(results)
+def search_answer(
+    results: Results, embedding: NDArray[np.float32], thumbnail: bytes | None, chip: str | None
+) -> dict[str, Any]:
+    """Return the results of a search, and its first example: (views, d) embeddings, a JPEG, and an id."""
     views = embedding if len(embedding) > 1 else embedding[0]
-    url = None if picture is None else f"data:image/jpeg;base64,{base64.b64encode(picture).decode()}"
+    url = None if thumbnail is None else f"data:image/jpeg;base64,{base64.b64encode(thumbnail).decode()}"
     return {
-        **told,
-        "query": {"told": told["query"], "chip": chip, "embedding": views.tolist(), "thumbnail": url},
-        "hits": [_hit(hit, row) for hit, row in zip(results.hits, flat_rows(results), strict=True)],
-        "accepted": len(results) + results.beyond,
-        "truncated": results.beyond > 0,
+        **search_fields(results),
+        "example": {"chip": chip, "embedding": views.tolist(), "thumbnail": url},
+        "hits": [_hit(hit) for hit in results.hits],
     }
 
 
-def named(results: Results) -> Results:
-    """Return results in which files go by their names: where they lie on the server is nobody's business."""
+def without_folders(results: Results) -> Results:
+    """Return results whose sources are file names: clients should not learn the folders of the server."""
     return replace(results, hits=tuple(replace(hit, source=_name(hit.source)) for hit in results.hits))
 
 
+def redrawn(content: bytes) -> bytes | None:
+    """Draw a JPEG again, without anything else that the file may hold; None if it cannot be read.
+
+    Stored thumbnails came from strangers, too.
+    """
+    try:
+        with Image.open(io.BytesIO(content), formats=("JPEG",)) as image:
+            if image.width * image.height > _SIDE_PIXELS * _SIDE_PIXELS:
+                return None
+            plain = image.convert("L" if image.mode == "L" else "RGB")
+    except Exception:  # decoders raise a dozen kinds of error on broken files
+        return None
+    stream = io.BytesIO()
+    Image.frombytes(plain.mode, plain.size, plain.tobytes()).save(stream, "JPEG", quality=88)
+    return stream.getvalue()
+
+
 def chips(snapshot: Snapshot, rows: Rows) -> list[dict[str, Any]]:
-    """Return chips by their places in the table."""
+    """Return the chips in some rows of the table."""
     if not len(rows):
         return []
-    found = []
-    for row in snapshot.read(rows, _OF_A_CHIP):
+    records = []
+    for row in snapshot.read(rows, _CHIP_COLUMNS):
         plain = {name: text(value) if isinstance(value, str) else value for name, value in row.items()}
         plain |= {"gsd": finite(row["gsd"]), "source": _name(row["source"]), "footprint": _geometry(row["footprint"])}
-        found.append(plain | {"thumbnail": thumbnail_address(row["id"])})
-    return found
+        records.append(plain | {"thumbnail": thumbnail_address(row["id"])})
+    return records
 
 
 def thumbnail_address(name: str) -> str:
-    """Return where the picture of a chip is; an id may hold anything, slashes too."""
+    """Return the path of a thumbnail; an id may hold any character, even a slash."""
     return f"/v1/chips/{quote(name, safe='')}/thumbnail"
 
 
 def metrics(gallery: Gallery) -> dict[str, Any]:
     """Return the metrics of a gallery, without the chips they were taught by."""
-    known = [
-        {"name": one.name, "about": one.about, "created": one.created, "calibrated": one.calibrated, "base": one.base}
-        for one in gallery.metrics()
-    ]
-    return {"current": gallery.metric, "metrics": known}
+    names = ("name", "about", "created", "calibrated", "base")
+    fields = [{name: getattr(metric, name) for name in names} for metric in gallery.metrics()]
+    return {"current": gallery.metric, "metrics": fields}
 
 
 def stats(gallery: Gallery, settings: ServiceSettings) -> dict[str, Any]:
-    """Return what a gallery holds, and what may be done with it here."""
+    """Return the content of a gallery, and what this service allows."""
     snapshot, current = gallery.snapshot, gallery.metric
     columns = snapshot.columns
     counts = np.bincount(columns.labels.codes[columns.labels.codes >= 0], minlength=len(columns.labels.values))
     times = columns.times[~np.isnat(columns.times)]
-    placed = columns.bounds[np.isfinite(columns.bounds).all(axis=1)]
-    bounds = [*placed[:, :2].min(axis=0), *placed[:, 2:].max(axis=0)] if len(placed) else None
+    located = columns.bounds[np.isfinite(columns.bounds).all(axis=1)]
+    bounds = [*located[:, :2].min(axis=0), *located[:, 2:].max(axis=0)] if len(located) else None
     return {
         "name": gallery.path.resolve().name,
         "chips": len(snapshot),
@@ -90,7 +115,7 @@ def stats(gallery: Gallery, settings: ServiceSettings) -> dict[str, Any]:
             "last": _moment(times.max()) if len(times) else None,
         },
         "bounds": None if bounds is None else [float(edge) for edge in bounds],
-        "with_place": len(placed),
+        "with_place": len(located),
         "sensors": [text(sensor) for sensor in columns.sensors.values],
         "metric": _in_use(gallery, current),
         "can_embed": gallery.embedder is not None,
@@ -102,15 +127,15 @@ def stats(gallery: Gallery, settings: ServiceSettings) -> dict[str, Any]:
 
 
 def spread(rows: int, offset: int, limit: int) -> Sequence[int]:
-    """Return some of all rows, neighbours from far apart and each row once: an archive begins with one kind."""
+    """Return rows from all over the table, each row once: neighbouring rows often show one kind."""
     step = max(1, round(rows * 0.618))
     while np.gcd(step, max(rows, 1)) != 1:
         step += 1
-    return [(place * step) % rows for place in range(offset, min(rows, offset + limit))]
+    return [(position * step) % rows for position in range(offset, min(rows, offset + limit))]
 
 
 def _in_use(gallery: Gallery, name: str) -> dict[str, Any]:
-    """Return what is known of a metric; another process may have dropped it since this one has looked."""
+    """Return the metric in use; another process may have dropped it meanwhile."""
     try:
         used = gallery.about_metric(name)
     except GalleryError:
@@ -118,16 +143,12 @@ def _in_use(gallery: Gallery, name: str) -> dict[str, Any]:
     return {"name": used.name, "about": used.about, "calibrated": used.calibrated}
 
 
-def _hit(hit: Hit, row: dict[str, Any]) -> dict[str, Any]:
-    return {name: row[name] for name in _OF_A_HIT} | {
-        "false_alarm_rate": estimate_record(hit.false_alarm_rate),
-        "footprint": _geometry(hit.footprint),
-        "thumbnail": thumbnail_address(hit.id),
-    }
+def _hit(hit: Hit) -> dict[str, Any]:
+    return hit_fields(hit) | {"footprint": _geometry(hit.footprint), "thumbnail": thumbnail_address(hit.id)}
 
 
 def _geometry(footprint: str | None) -> Any:
-    geometry = place(footprint)
+    geometry = map_geometry(footprint)
     return None if geometry is None else mapping(geometry)
 
 

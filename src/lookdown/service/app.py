@@ -17,7 +17,7 @@ from lookdown.service import problems
 from lookdown.service.limits import LimitsMiddleware
 from lookdown.service.prometheus import PrometheusMiddleware
 from lookdown.service.routes import chips, learning, overview, page, search
-from lookdown.service.schemas import ProblemDetails, SearchRequest
+from lookdown.service.schemas import ProblemDetails, SearchBody
 from lookdown.service.security import SecurityMiddleware
 from lookdown.service.served_gallery import ServedGallery
 from lookdown.service.service_settings import ServiceSettings
@@ -65,7 +65,7 @@ def _openapi(app: FastAPI, settings: ServiceSettings) -> dict[str, Any]:
     if app.openapi_schema is None:
         description = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
         _, schemas = models_json_schema(
-            [(SearchRequest, "validation"), (ProblemDetails, "validation")], ref_template="#/components/schemas/{model}"
+            [(SearchBody, "validation"), (ProblemDetails, "validation")], ref_template="#/components/schemas/{model}"
         )
         components = description.setdefault("components", {})
         components.setdefault("schemas", {}).update(schemas["$defs"])

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lookdown.errors import LookdownError
-from lookdown.gallery import Learnt
+from lookdown.gallery import MetricUpdate
 from lookdown.progress import Progress
 from lookdown.service.problems import Problem, body_of, of_error, without_paths
 from lookdown.service.schemas import Job, Outcome, ProblemDetails
@@ -17,7 +17,7 @@ from lookdown.service.thread_pool import ThreadPool
 
 __all__ = ["JobQueue", "Work"]
 
-Work = Callable[[Progress], Learnt]
+Work = Callable[[Progress], MetricUpdate]
 
 _LOG = logging.getLogger("lookdown.service")
 _RUNNING_MESSAGES = {

@@ -1,4 +1,4 @@
-"""A search as the API is asked for it: what was sent, turned into one question to the gallery."""
+"""A search over HTTP: the body of a request becomes a `SearchRequest` to the gallery."""
 
 from __future__ import annotations
 
@@ -12,129 +12,102 @@ from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 
 from lookdown.errors import InputError
-from lookdown.gallery import Results, Where
+from lookdown.gallery import Results, SearchRequest, Where
 from lookdown.gallery.search.examples import Example
-from lookdown.service.answers import named, search_answer
-from lookdown.service.pictures import stored
-from lookdown.service.problems import Problem, sentence_of
-from lookdown.service.schemas import SearchRequest
+from lookdown.service.answers import redrawn, without_folders
+from lookdown.service.problems import Problem, sentence_of, unknown
+from lookdown.service.schemas import SearchBody
 from lookdown.service.served_gallery import ServedGallery
 
-__all__ = ["Found", "Sent", "answer", "search", "sent"]
+__all__ = ["FirstExample", "SearchForm", "read_body", "search"]
 
 Views = NDArray[np.float32]  # (n, d) of one object
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """What a client has sent."""
+class SearchForm:
+    """The body of a request, and the image of its form."""
 
-    asked: SearchRequest
+    body: SearchBody
     image: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What was found for it, and the query as the client may see it and send it again."""
+class FirstExample:
+    """The first example as the client may see it and send it again."""
 
-    results: Results
     embedding: Views
-    picture: bytes | None
+    thumbnail: bytes | None
     chip: str | None
 
 
-async def sent(request: Request, limit: int) -> Sent:
+async def read_body(request: Request, limit: int) -> SearchForm:
     """Read a search: JSON, or a form with an image and the rest as JSON in `request`."""
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if kind == "application/json":
-        return Sent(_asked(await request.body()), None)
+        return SearchForm(_parsed(await request.body()), None)
     if kind != "multipart/form-data":
         raise Problem(415, "media-type", "send application/json, or multipart/form-data with an image")
     async with request.form(max_files=1, max_fields=2, max_part_size=limit) as form:
-        image, asked = form.get("image"), form.get("request")
+        image, body = form.get("image"), form.get("request")
         if not isinstance(image, UploadFile):
             raise Problem(422, "input", "the form has no file `image`; add one, or send JSON")
-        told = await asked.read(limit) if isinstance(asked, UploadFile) else asked
-        return Sent(_asked(told or "{}"), await image.read())
+        content = await body.read(limit) if isinstance(body, UploadFile) else body
+        return SearchForm(_parsed(content or "{}"), await image.read())
 
 
-async def search(served: ServedGallery, given: Sent, most: int) -> Found:
-    """Embed what has to be, and search."""
-    asked = given.asked
-    if [asked.chip is not None, asked.embedding is not None, given.image is not None].count(True) != 1:
-        raise Problem(422, "input", "say what to find: a chip, an embedding or an image, one of them")
-    if names := [*([asked.chip] if asked.chip else []), *asked.positive, *asked.negative]:
-        await served.reading.run(lambda: served.check_chips(names))  # before the network is asked
-    where = _where(asked)
-    picture, views = None, None
-    if given.image is not None:
-        upload = await served.read_image(given.image, turned=asked.turned)
-        picture, views = upload.thumbnail, await served.embed(upload)
-    elif asked.embedding is not None:
-        views = _vectors(asked.embedding)
-    return await served.searching.run(lambda: _search(served, asked, where, views, picture, most))
+async def search(served: ServedGallery, form: SearchForm, most: int) -> tuple[Results, FirstExample]:
+    """Embed the image, if there is one, and search.
 
-
-def answer(found: Found) -> Any:
-    """Return it as JSON."""
-    return search_answer(found.results, found.embedding, found.picture, found.chip)
+    most: how many hits to return at most of those that a rate accepts.
+    """
+    body = form.body
+    examples, counter_examples = _examples(body.examples), _examples(body.counter_examples)
+    if not examples and form.image is None:
+        raise Problem(422, "input", "say what to find: give `examples`, or send an image")
+    if ids := [example for example in (*examples, *counter_examples) if isinstance(example, str)]:
+        await served.reading.run(lambda: served.check_chips(ids))  # before the network is used
+    where = None if body.where is None else Where(**body.where.model_dump())
+    thumbnail = None
+    if form.image is not None:
+        image = await served.read_image(form.image, turned=body.turned)
+        thumbnail = image.thumbnail
+        examples.insert(0, await served.embed(image))
+    fields = {name: getattr(body, name) for name in SearchBody.model_fields}
+    request = SearchRequest(**fields | {"examples": examples, "counter_examples": counter_examples, "where": where})
+    return await served.searching.run(lambda: _search(served, request, examples[0], thumbnail, most))
 
 
 def _search(
-    served: ServedGallery,
-    asked: SearchRequest,
-    where: Where | None,
-    views: Views | None,
-    picture: bytes | None,
-    most: int,
-) -> Found:
+    served: ServedGallery, request: SearchRequest, first: Example, thumbnail: bytes | None, most: int
+) -> tuple[Results, FirstExample]:
     gallery = served.gallery
     snapshot = gallery.snapshot
-    if asked.metric is not None:
-        served.check_metric(asked.metric)
-    example: Example
-    if views is None:
-        assert asked.chip is not None
-        example = asked.chip
-        row = snapshot.find([asked.chip])
-        if row[0] >= 0:  # else the search says that it is gone
-            views, picture = snapshot.embeddings(row), stored(snapshot, row)
-    else:
-        example = views
-    options: dict[str, Any] = {} if asked.prior is None else {"prior": asked.prior}
-    results = gallery.search(
-        [example, *asked.positive],
-        asked.k,
-        counter_examples=asked.negative,
-        where=where,
-        false_alarm_rate=asked.false_alarm_rate,
-        metric=asked.metric,
-        most=None if asked.k is not None else most,
-        files=False,
-        **options,
-    )
-    if picture is not None and asked.chip is None:
+    if isinstance(request.metric, str):
+        served.check_metric(request.metric)
+    results = gallery.answer(request, most=None if request.k is not None else most, files=False)
+    if thumbnail is not None:
         results = replace(results, query=results.query.replace("an embedding", "an image", 1))
-    assert views is not None
-    return Found(named(results), views, picture, asked.chip)
+    chip = first if isinstance(first, str) else None
+    if chip is not None:
+        row = snapshot.find([chip])
+        if row[0] < 0:  # the search saw a newer table
+            raise unknown("chip", chip)
+        first = snapshot.embeddings(row)
+        thumbnail = redrawn(bytes(snapshot.read(row, ["thumbnail"])[0]["thumbnail"]))
+    return without_folders(results), FirstExample(np.atleast_2d(np.asarray(first, np.float32)), thumbnail, chip)
 
 
-def _where(asked: SearchRequest) -> Where | None:
-    if asked.where is None:
-        return None
-    told = asked.where.model_dump()
-    return Where(**{name: value for name, value in told.items() if value is not None})
-
-
-def _vectors(embedding: list[float] | list[list[float]]) -> Views:
+def _examples(examples: list[Any]) -> list[Example]:
+    """Return ids as they are, and embeddings as arrays."""
     try:
-        return np.atleast_2d(np.array(embedding, np.float32))
+        return [one if isinstance(one, str) else np.array(one, np.float32) for one in examples]
     except ValueError:
-        raise InputError("views of one object have the same number of values each") from None
+        raise InputError("embeddings of one object must have the same number of values") from None
 
 
-def _asked(content: str | bytes) -> SearchRequest:
+def _parsed(content: str | bytes) -> SearchBody:
     try:
-        return SearchRequest.model_validate_json(content)
+        return SearchBody.model_validate_json(content)
     except ValidationError as error:
         raise Problem(422, "input", sentence_of(error.errors())) from None

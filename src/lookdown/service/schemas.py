@@ -1,32 +1,34 @@
-"""What the API takes and gives, as types; the OpenAPI description is made from them."""
+"""Requests and answers of the API as types: a body is what a client sends. The OpenAPI description is made of them."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 __all__ = [
-    "AdaptRequest",
-    "Added",
-    "Chip",
-    "Chips",
-    "EmbeddingMap",
-    "Estimate",
-    "Health",
-    "Hit",
+    "AdaptBody",
+    "ChipAnswer",
+    "ChipsAnswer",
+    "EmbeddingMapAnswer",
+    "EmptyBody",
+    "EstimateAnswer",
+    "HealthAnswer",
+    "HitAnswer",
     "Job",
-    "Labelled",
-    "LabelsRequest",
-    "Metrics",
-    "Point",
+    "JobStart",
+    "LabelsAnswer",
+    "LabelsBody",
+    "MetricChoiceBody",
+    "MetricsAnswer",
+    "NewChipAnswer",
+    "PointAnswer",
     "ProblemDetails",
     "SearchAnswer",
-    "SearchRequest",
-    "Stats",
-    "Thresholds",
-    "UseRequest",
-    "WhereRequest",
+    "SearchBody",
+    "StatsAnswer",
+    "ThresholdsAnswer",
+    "WhereBody",
 ]
 
 Id = Annotated[str, Field(min_length=1, max_length=2_000)]
@@ -36,76 +38,99 @@ Number = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]  # its 
 Vector = Annotated[list[Number], Field(min_length=1, max_length=16_384)]
 Degrees = Annotated[float, Field(ge=-360, le=360, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+Views = Annotated[list[Vector], Field(min_length=1, max_length=8)]
 Texts = Annotated[list[Label], Field(max_length=200)]
 Moment = Annotated[str, Field(max_length=40)]
 
 
-class _Asked(BaseModel):
-    """What a client sends; a key that is not known is refused, or a typing error would go unnoticed."""
+def _form(example: Any) -> str:
+    if isinstance(example, str):
+        return "id"
+    return "views" if isinstance(example, list) and example and isinstance(example[0], list) else "embedding"
+
+
+ExampleList = Annotated[
+    list[
+        Annotated[
+            Annotated[Id, Tag("id")] | Annotated[Vector, Tag("embedding")] | Annotated[Views, Tag("views")],
+            Discriminator(_form),
+        ]
+    ],
+    Field(max_length=500),
+]
+
+
+class _Body(BaseModel):
+    """What a client sends; an unknown key is refused, so that a typing error does not go unnoticed."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class WhereRequest(_Asked):
-    """Which chips to search; conditions together must all hold."""
+class WhereBody(_Body):
+    """Which chips to search; all conditions must hold."""
 
     label: Texts | None = None
     labelled: bool | None = None
     background: bool | None = None
+    scene: Texts | None = None
     sensor: Texts | None = None
     since: Moment | None = Field(default=None, description="ISO 8601", examples=["2025-03-01"])
     until: Moment | None = Field(
-        default=None, description="ISO 8601; a day is meant to its end", examples=["2025-09-30"]
+        default=None, description="ISO 8601; a day is included to its end", examples=["2025-09-30"]
     )
-    within: Annotated[list[Degrees], Field(min_length=4, max_length=4)] | None = Field(
+    box: Annotated[list[Degrees], Field(min_length=4, max_length=4)] | None = Field(
         default=None, description="west, south, east, north in degrees", examples=[[3.9, 51.8, 4.6, 52.2]]
     )
+    polygon: Annotated[str, Field(max_length=20_000)] | None = Field(
+        default=None, description="WKT in degrees", examples=["POLYGON ((4 51, 5 51, 5 52, 4 51))"]
+    )
 
 
-class SearchRequest(_Asked):
-    """What to find: a chip by its id, an embedding, or an image that is sent with it; exactly one of these."""
+class SearchBody(_Body):
+    """What to find: the fields of `SearchRequest` in Python. An image in the form is one more example, the first."""
 
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={
             "examples": [
-                {"chip": "tanker-0003", "k": 20},
-                {"chip": "tanker-0003", "false_alarm_rate": 0.001, "where": {"since": "2025-03-01"}},
-                {"chip": "tanker-0003", "positive": ["tanker-0004"], "negative": ["tug-0001"], "k": 20},
+                {"examples": ["tanker-0003"], "k": 20},
+                {"examples": ["tanker-0003"], "false_alarm_rate": 0.001, "where": {"since": "2025-03-01"}},
+                {"examples": ["tanker-0003", "tanker-0004"], "counter_examples": ["tug-0001"], "k": 20},
             ]
         },
     )
 
-    chip: Id | None = None
-    embedding: Vector | Annotated[list[Vector], Field(min_length=1, max_length=8)] | None = Field(
-        default=None, description="as the network of the gallery gives it; several are views of one object"
+    examples: ExampleList = Field(
+        default_factory=list, description="ids of chips, embeddings, or lists of embeddings of one object"
     )
-    positive: Ids = Field(default_factory=list, description="chips marked right: more examples")
-    negative: Ids = Field(default_factory=list, description="chips marked wrong: counter-examples")
+    counter_examples: ExampleList = Field(default_factory=list, description="what the hits should not be like")
     k: Annotated[int, Field(ge=1, le=1_000)] | None = Field(
-        default=None, description="how many hits; 50 without a rate"
+        default=None, description="how many hits; 50 if there is no rate"
     )
     false_alarm_rate: Share | None = Field(default=None, description="instead of k: all that this rate accepts")
-    where: WhereRequest | None = None
+    where: WhereBody | None = None
     metric: Annotated[str, Field(max_length=100)] | None = Field(
         default=None, description="another metric of the gallery than the one in use, or cosine"
     )
-    prior: Share | None = Field(default=None, description="the share of the archive that may be of this kind; 0.01")
-    turned: bool = Field(
-        default=True, description="see an image in its four quarter turns, so that it may lie as it likes"
+    prior: Share = Field(default=0.01, description="the share of the archive assumed to be of this kind")
+    turned: bool = Field(default=False, description="embed an image in four quarter turns: its heading does not matter")
+    overlap: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = Field(
+        default=0.2, description="windows of a scene that share more than this are one hit; 1 keeps every window"
     )
+    expand: Annotated[int, Field(ge=0, le=100)] = Field(
+        default=0, description="how many of the best hits join the examples for a second search"
+    )
+    rerank: bool = Field(default=False, description="order the hits by k-reciprocal neighbours")
 
     @model_validator(mode="after")
-    def _one_way(self) -> SearchRequest:
+    def _k_or_rate(self) -> SearchBody:
         if self.k is not None and self.false_alarm_rate is not None:
             raise ValueError("give k or false_alarm_rate, not both: one says how many hits, the other how good")
-        if self.chip is not None and self.embedding is not None:
-            raise ValueError("give a chip, an embedding or an image, one of them")
         return self
 
 
-class LabelsRequest(_Asked):
-    """What chips show."""
+class LabelsBody(_Body):
+    """Labels of chips."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -119,24 +144,24 @@ class LabelsRequest(_Asked):
     marked: bool = Field(True, description="false puts back labels that came with the chips")
 
 
-class UseRequest(_Asked):
-    """Which metric to search by."""
+class MetricChoiceBody(_Body):
+    """The metric to search by."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)] = Field(examples=["1-trained"])
 
 
-class AdaptRequest(_Asked):
-    """How to estimate a metric anew on what the gallery holds."""
+class AdaptBody(_Body):
+    """How to adapt the metric to the gallery."""
 
     clusters: Annotated[int, Field(ge=2, le=10_000)] | None = Field(
-        default=None, description="kinds of objects, and one for the background; found by itself if null"
+        default=None, description="kinds of objects, and one for the background; chosen automatically if null"
     )
     method: Literal["auto", "cplfpa"] = "auto"
-    labels: Literal["marked", "all", "none"] = Field(default="marked", description="whose labels count")
+    labels: Literal["marked", "all", "none"] = Field(default="marked", description="which labels are used")
 
 
-class NothingRequest(_Asked):
-    """Nothing to say."""
+class EmptyBody(_Body):
+    """A body without fields."""
 
 
 class ProblemDetails(BaseModel):
@@ -148,14 +173,14 @@ class ProblemDetails(BaseModel):
     detail: str
 
 
-class Health(BaseModel):
+class HealthAnswer(BaseModel):
     """Whether the service is up."""
 
     status: Literal["ok"]
 
 
-class Estimate(BaseModel):
-    """A figure, how it was found and how far it may be off."""
+class EstimateAnswer(BaseModel):
+    """A figure, its interval, and how it was estimated."""
 
     value: float | None
     low: float | None
@@ -164,8 +189,8 @@ class Estimate(BaseModel):
     supported: bool
 
 
-class _Described(BaseModel):
-    """What is known of a chip."""
+class _ChipFields(BaseModel):
+    """Fields of a chip."""
 
     id: str
     label: str | None
@@ -179,42 +204,44 @@ class _Described(BaseModel):
     thumbnail: str = Field(description="where its picture is")
 
 
-class Chip(_Described):
+class ChipAnswer(_ChipFields):
     """A chip of the gallery."""
 
     marked: bool = False
 
 
-class Chips(BaseModel):
-    """Some chips, spread over the archive."""
+class ChipsAnswer(BaseModel):
+    """A sample of chips from all over the archive."""
 
-    chips: list[Chip]
+    chips: list[ChipAnswer]
     total: int
 
 
-class Hit(_Described):
-    """A chip that was found."""
+class HitAnswer(_ChipFields):
+    """A chip that a search returns: the fields of `Hit` in Python."""
 
+    rank: int = Field(description="from 1")
     score: float | None
     posterior: float | None
-    false_alarm_rate: Estimate | None
-    merged: int
+    false_alarm_rate: EstimateAnswer | None
+    polygon: str | None = Field(description="WKT in pixels of the scene; null for a whole image")
+    merged: int = Field(description="how many other windows of the scene show the same object")
 
 
-class Query(BaseModel):
-    """What was searched for."""
+class FirstExampleAnswer(BaseModel):
+    """The first example: the image, if one was sent."""
 
-    told: str
     chip: str | None
     embedding: list[float] | list[list[float]] = Field(description="send it instead of the image to search again")
     thumbnail: str | None = Field(description="a data URL")
 
 
 class SearchAnswer(BaseModel):
-    """Hits, best first, and what they are worth."""
+    """Hits, best first, and what they are worth: the fields of `Results` in Python."""
 
-    query: Query
-    hits: list[Hit]
+    query: str = Field(description="what was searched for, in words")
+    example: FirstExampleAnswer
+    hits: list[HitAnswer]
     accepted: int = Field(description="hits in all; where they were cut, windows farther down are not merged")
     truncated: bool
     rows_searched: int
@@ -222,20 +249,22 @@ class SearchAnswer(BaseModel):
     engine: str
     prior: float
     requested_false_alarm_rate: float | None
-    threshold: Estimate | None
-    expected_false_hits: Estimate | None
+    threshold: EstimateAnswer | None
+    expected_false_hits: EstimateAnswer | None
     notes: list[str]
 
 
-class Rate(BaseModel):
+class RateAnswer(BaseModel):
     """A false-alarm rate and the score that goes with it."""
 
     rate: float
-    threshold: Estimate
-    attained: Estimate = Field(description="the rate at that threshold, which stops at the highest calibrated score")
+    threshold: EstimateAnswer
+    attained: EstimateAnswer = Field(
+        description="the rate at that threshold, which stops at the highest calibrated score"
+    )
 
 
-class Distributions(BaseModel):
+class DistributionsAnswer(BaseModel):
     """Densities of the score for pairs of the same kind and of different kinds."""
 
     scores: list[float]
@@ -243,17 +272,17 @@ class Distributions(BaseModel):
     different: list[float]
 
 
-class Thresholds(BaseModel):
+class ThresholdsAnswer(BaseModel):
     """What scores of a metric are worth."""
 
     metric: str
     calibrated: bool
     reason: str | None
-    rates: list[Rate]
-    distributions: Distributions | None
+    rates: list[RateAnswer]
+    distributions: DistributionsAnswer | None
 
 
-class MetricName(BaseModel):
+class CurrentMetricAnswer(BaseModel):
     """The metric in use."""
 
     name: str
@@ -261,42 +290,42 @@ class MetricName(BaseModel):
     calibrated: bool
 
 
-class Times(BaseModel):
-    """From when to when."""
+class TimesAnswer(BaseModel):
+    """The first and the last time."""
 
     first: str | None
     last: str | None
 
 
-class LimitsTold(BaseModel):
-    """How much one request may hold."""
+class LimitsAnswer(BaseModel):
+    """Limits of one request."""
 
     upload_bytes: int
     pixels: int
     hits: int
 
 
-class Stats(BaseModel):
-    """What the gallery holds, and what may be done with it here."""
+class StatsAnswer(BaseModel):
+    """The content of the gallery, and what this service allows."""
 
     name: str
     chips: int
     labels: dict[str, int]
     background: int
     unlabelled: int
-    times: Times
+    times: TimesAnswer
     bounds: list[float] | None
     with_place: int
     sensors: list[str]
-    metric: MetricName
+    metric: CurrentMetricAnswer
     can_embed: bool
     access: Literal["read", "learn", "write"]
-    limits: LimitsTold
+    limits: LimitsAnswer
     tile_url: str | None
     lowest_rate: float | None
 
 
-class Metric(BaseModel):
+class MetricAnswer(BaseModel):
     """A metric of the gallery."""
 
     name: str
@@ -306,36 +335,36 @@ class Metric(BaseModel):
     base: str | None
 
 
-class Metrics(BaseModel):
+class MetricsAnswer(BaseModel):
     """The metrics of the gallery, oldest first."""
 
     current: str
-    metrics: list[Metric]
+    metrics: list[MetricAnswer]
 
 
-class Mark(BaseModel):
-    """What was known of a chip."""
+class MarkAnswer(BaseModel):
+    """The mark of a chip."""
 
     label: str | None
     background: bool
-    marked: bool  # said by a user, rather than by the source of the chip
+    marked: bool  # by a user, rather than by the source of the chip
 
 
-class Labelled(BaseModel):
-    """What labelling has changed; `before` undoes it."""
+class LabelsAnswer(BaseModel):
+    """How many chips were labelled, and their marks before, which undo it."""
 
     changed: int
-    before: dict[str, Mark]
+    before: dict[str, MarkAnswer]
 
 
-class Added(BaseModel):
+class NewChipAnswer(BaseModel):
     """A chip that was added."""
 
     id: str
 
 
-class JobStarted(BaseModel):
-    """A job in the line."""
+class JobStart(BaseModel):
+    """A job in the queue."""
 
     id: str
     kind: Literal["adapt", "teach", "calibrate"]
@@ -343,7 +372,7 @@ class JobStarted(BaseModel):
 
 
 class Outcome(BaseModel):
-    """What came of a job."""
+    """The outcome of a job."""
 
     metric: str | None
     changed: bool
@@ -351,8 +380,8 @@ class Outcome(BaseModel):
     reason: str
 
 
-class Job(JobStarted):
-    """A job and what came of it."""
+class Job(JobStart):
+    """A job and its outcome."""
 
     progress: float | None
     message: str
@@ -360,7 +389,7 @@ class Job(JobStarted):
     error: ProblemDetails | None
 
 
-class Point(BaseModel):
+class PointAnswer(BaseModel):
     """A chip in the plane of the first two principal components."""
 
     id: str
@@ -369,7 +398,7 @@ class Point(BaseModel):
     label: str | None
 
 
-class EmbeddingMap(BaseModel):
+class EmbeddingMapAnswer(BaseModel):
     """Chips in a plane."""
 
-    points: list[Point]
+    points: list[PointAnswer]

@@ -16,7 +16,7 @@ from fastapi import Depends, Request
 from numpy.typing import NDArray
 
 from lookdown.errors import GalleryBusyError, GalleryError, LookdownError
-from lookdown.gallery import Gallery, Learnt
+from lookdown.gallery import Gallery, MetricUpdate
 from lookdown.progress import Progress
 from lookdown.service.embedding_batcher import EmbeddingBatcher
 from lookdown.service.embedding_map import Plane
@@ -103,7 +103,7 @@ class ServedGallery:
     def start(self, kind: str, work: Work) -> Job:
         """Put a job into the queue; it waits for the change that is being written."""
 
-        def exclusive(progress: Progress) -> Learnt:
+        def exclusive(progress: Progress) -> MetricUpdate:
             with self._write_lock:
                 return work(progress)
 

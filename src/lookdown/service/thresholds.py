@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.errors import NotCalibratedError
-from lookdown.gallery.results.plain_values import estimate_record
+from lookdown.gallery.results.fields import estimate_fields
 from lookdown.gallery.search.rates import Rates
 from lookdown.metrics import Metric
 from lookdown.metrics.metric import Answer
@@ -17,15 +17,18 @@ __all__ = ["describe"]
 
 Array = NDArray[np.float64]
 
-_RATES = 60
-_FIRST = 0.01  # the rate that the page begins with
-_CELLS = 80
+_RATES = 60  # at most
+_FIRST_RATE = 0.01  # that the page begins with
+_CELLS = 80  # of a histogram
 _TAIL = 1e-3  # share of pairs that a picture of the distributions may leave out on either side
 
 
 def describe(metric: Metric, name: str, chips: int) -> dict[str, Any]:
-    """Return rates from one half down to one chip of the archive, and densities; none where the metric knows none."""
-    told: dict[str, Any] = {
+    """Return a threshold per rate, from 0.5 down to one chip of the archive, and the densities of scores.
+
+    Where the metric knows no rates, both are empty and `reason` says why.
+    """
+    description: dict[str, Any] = {
         "metric": name,
         "calibrated": metric.calibration_ is not None,
         "reason": None,
@@ -36,34 +39,34 @@ def describe(metric: Metric, name: str, chips: int) -> dict[str, Any]:
     try:
         rates.threshold(0.5)
     except NotCalibratedError:
-        told["reason"] = (
+        description["reason"] = (
             f"the metric {name} knows no false-alarm rates yet; label chips of two kinds, some of them drawn at "
             "random, and calibrate it"
         )
-        return told
+        return description
     lowest = min(0.5, 1 / max(chips, 2))
     for rate in _grid(lowest):
         threshold = rates.threshold(rate)
-        told["rates"].append({
+        description["rates"].append({
             "rate": rate,
-            "threshold": estimate_record(threshold),
-            # Not the rate asked for where scores as rare as that were never met: a threshold stops at the highest.
-            "attained": estimate_record(rates.false_alarm_rate(float(threshold))),
+            "threshold": estimate_fields(threshold),
+            # This differs from `rate` where the threshold stops at the highest score of the calibration.
+            "attained": estimate_fields(rates.false_alarm_rate(float(threshold))),
         })  # fmt: skip
-    told["distributions"] = _distributions(metric)
-    return told
+    description["distributions"] = _distributions(metric)
+    return description
 
 
 def _grid(lowest: float) -> list[float]:
     """Return rates from one half down to the lowest."""
     if lowest >= 0.5:
         return [0.5]
-    rates = {*np.geomspace(0.5, lowest, _RATES).tolist(), *([_FIRST] if lowest < _FIRST else [])}
+    rates = {*np.geomspace(0.5, lowest, _RATES).tolist(), *([_FIRST_RATE] if lowest < _FIRST_RATE else [])}
     return sorted(rates, reverse=True)
 
 
 def _distributions(metric: Metric) -> dict[str, Any]:
-    """Return densities by differences of the rates over a grid of scores; `same` is None where no pair was known."""
+    """Return densities as differences of rates over a grid of scores; `same` is None without calibrated pairs."""
     method: Answer = "analytic" if metric.calibration_ is None else "empirical"
 
     def different(score: float) -> float:
@@ -73,17 +76,17 @@ def _distributions(metric: Metric) -> dict[str, Any]:
         return float(metric.detection_rate(score, method))
 
     low, high = float(metric.threshold(1 - _TAIL, method)), float(metric.threshold(_TAIL, method))
-    knows_same = True
+    has_same = True
     try:
         same(low)
     except NotCalibratedError:
-        knows_same = False
-    if knows_same:  # reach as far as scores of the same kind do
+        has_same = False
+    if has_same:  # cover the scores of the same kind, too
         low, high = _reaching(same, low, max(high, low + 1e-6))
     grid = np.linspace(low, high, _CELLS + 1)
     return {
         "scores": ((grid[1:] + grid[:-1]) / 2).tolist(),
-        "same": _density(np.array([same(score) for score in grid]), grid) if knows_same else None,
+        "same": _density(np.array([same(score) for score in grid]), grid) if has_same else None,
         "different": _density(np.array([different(score) for score in grid]), grid),
     }
 

@@ -69,7 +69,7 @@ def test_a_gallery_of_a_run_has_its_network_and_its_metric(tmp_path: Path, run: 
     expected = embedder.embed(manifest.paths)
     np.testing.assert_allclose(gallery.snapshot.embeddings(), expected, rtol=1e-4, atol=1e-4)
     scores = load_metric(run / "metric").score(expected[:1], expected)[0]
-    found = gallery.search(str(manifest.table["id"][0]), k=5, overlap=None)
+    found = gallery.search(str(manifest.table["id"][0]), k=5, overlap=1)
     np.testing.assert_allclose([hit.score for hit in found.hits], np.sort(scores[1:])[::-1][:5], rtol=1e-3, atol=1e-3)
 
 

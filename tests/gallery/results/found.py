@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from lookdown.gallery.results.hit import Hit, Results
@@ -50,6 +51,7 @@ def measured(value: float, *, supported: bool = True, spread: float = 2.0) -> Es
 
 def hit(**changes: Any) -> Hit:
     values: dict[str, Any] = {
+        "rank": 1,
         "id": "harbour-001-00037",
         "score": 4.25,
         "posterior": 0.93,
@@ -77,14 +79,15 @@ def bare(**changes: Any) -> Hit:
 def found(*hits: Hit, **changes: Any) -> Results:
     values: dict[str, Any] = {
         "query": "ship.jpg",
-        "hits": hits,
-        "rows": 3200,
+        "hits": tuple(replace(hit, rank=rank) for rank, hit in enumerate(hits, 1)),
+        "rows_searched": 3200,
         "metric": "glrt",
         "engine": "exact",
         "prior": 0.001,
-        "requested_rate": None,
+        "requested_false_alarm_rate": None,
         "threshold": None,
         "expected_false_hits": measured(0.4),
+        "accepted": len(hits),
     }
     return Results(**(values | changes))
 

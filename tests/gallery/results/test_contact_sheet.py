@@ -12,8 +12,7 @@ from tests.gallery.results.found import JPEG, NAUGHTY, bare, found, hit, measure
 
 from lookdown.gallery.results.contact_sheet import to_html
 from lookdown.gallery.results.hit import Results
-from lookdown.gallery.results.plain_text import one_line
-from lookdown.gallery.results.wording import expectation, explanations, headline
+from lookdown.gallery.results.wording import expectation, explanations, headline, one_line
 from lookdown.metrics.estimate import Estimate
 
 OURS = {
@@ -147,7 +146,9 @@ def test_what_is_not_known_is_not_shown() -> None:
 
 
 def test_it_says_the_same_as_the_table() -> None:
-    results = found(hit(), hit(), requested_rate=0.01, threshold=Estimate.of_model(3.0, "analytic"), notes=("a <b> c",))
+    results = found(
+        hit(), hit(), requested_false_alarm_rate=0.01, threshold=Estimate.of_model(3.0, "analytic"), notes=("a <b> c",)
+    )
     page = Page(to_html(results))
     assert page.texts["h1"] == [""]  # the query is kept apart within
     assert page.texts["bdi"][0] == "ship.jpg"
@@ -156,7 +157,7 @@ def test_it_says_the_same_as_the_table() -> None:
 
 
 def test_an_empty_result_says_what_to_do_and_has_no_empty_list() -> None:
-    page = Page(to_html(found(rows=0, expected_false_hits=None)))
+    page = Page(to_html(found(rows_searched=0, expected_false_hits=None)))
     assert "Widen the filter." in page.texts["p"][1]
     assert {"ol", "footer"}.isdisjoint(tag for tag, _ in page.elements)
 

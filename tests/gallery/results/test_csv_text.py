@@ -43,10 +43,10 @@ def test_every_column_has_its_value() -> None:
         "score": "4.25",
         "posterior": "0.93",
         "false_alarm_rate": "0.001",
-        "false_alarm_low": "0.0005",
-        "false_alarm_high": "0.002",
-        "false_alarm_method": "empirical",
-        "false_alarm_supported": "true",
+        "false_alarm_rate_low": "0.0005",
+        "false_alarm_rate_high": "0.002",
+        "false_alarm_rate_method": "empirical",
+        "false_alarm_rate_supported": "true",
         "label": "cargo ship",
         "background": "false",
         "scene": "harbour-001",
@@ -97,8 +97,8 @@ def test_what_is_no_number_or_not_known_is_empty() -> None:
     (row,) = read(found(odd))
     empty = {name for name, value in row.items() if value == ""}
     assert empty == {
-        "score", "posterior", "false_alarm_rate", "false_alarm_low", "false_alarm_high", "label", "time", "sensor",
-        "gsd", "polygon", "footprint",
+        "score", "posterior", "false_alarm_rate", "false_alarm_rate_low", "false_alarm_rate_high", "label",
+        "time", "sensor", "gsd", "polygon", "footprint",
     }  # fmt: skip
 
 

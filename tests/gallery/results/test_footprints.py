@@ -9,9 +9,8 @@ import pytest
 import shapely
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.gallery.results.found import bare, found, hit
 
-from lookdown.gallery.results.footprints import place, without_place
+from lookdown.gallery.results.footprints import map_geometry
 
 
 def rectangle(west: float, south: float, east: float, north: float) -> str:
@@ -21,7 +20,7 @@ def rectangle(west: float, south: float, east: float, north: float) -> str:
 
 def put(footprint: str) -> Any:
     """A place that is one."""
-    geometry = place(footprint)
+    geometry = map_geometry(footprint)
     assert geometry is not None
     return geometry
 
@@ -129,9 +128,4 @@ def test_a_corner_too_small_to_keep_leaves_the_rest() -> None:
     ],
 )  # fmt: skip
 def test_what_names_no_place_is_none(footprint: str | None) -> None:
-    assert place(footprint) is None
-
-
-def test_hits_without_a_place_are_counted() -> None:
-    assert without_place(found(hit(), bare(), hit(footprint="nowhere"))) == 2
-    assert without_place(found()) == 0
+    assert map_geometry(footprint) is None

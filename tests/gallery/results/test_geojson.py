@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ def opened(results: Results, folder: Path) -> Any:
 
 
 def test_a_layer_that_was_cut_says_so() -> None:
-    cut = json.loads(to_geojson(replace(found(hit()), beyond=7)))
+    cut = json.loads(to_geojson(found(hit(), accepted=8)))
     assert (cut["accepted"], cut["truncated"]) == (8, True)
     whole = json.loads(to_geojson(found(hit())))
     assert (whole["accepted"], whole["truncated"]) == (1, False)
@@ -41,8 +40,8 @@ def test_gdal_reads_places_and_figures(tmp_path: Path) -> None:
     assert layer["rank"].tolist() == [1, 2]
     assert layer["score"].tolist() == [4.25, -2.5]
     assert layer["false_alarm_rate"].tolist() == [0.001, 0.001]
-    assert layer["false_alarm_high"].tolist() == [0.002, 0.002]
-    assert layer["false_alarm_supported"].tolist() == [True, True]
+    assert layer["false_alarm_rate_high"].tolist() == [0.002, 0.002]
+    assert layer["false_alarm_rate_supported"].tolist() == [True, True]
     assert layer["merged"].tolist() == [0, 3]
     assert layer.geometry.iloc[0].bounds == (10, 50, 10.001, 50.001)
 
@@ -70,7 +69,7 @@ def test_the_members_are_those_of_the_standard() -> None:
 
 
 def test_the_search_stands_beside_the_features() -> None:
-    layer = json.loads(to_geojson(found(hit(), requested_rate=0.01, threshold=measured(3))))
+    layer = json.loads(to_geojson(found(hit(), requested_false_alarm_rate=0.01, threshold=measured(3))))
     assert layer["query"] == "ship.jpg"
     assert layer["rows_searched"] == 3200
     assert layer["threshold"]["value"] == 3
@@ -81,13 +80,13 @@ def test_hits_without_a_place_are_left_out_and_counted(tmp_path: Path) -> None:
     layer = opened(results, tmp_path)
     assert layer["id"].tolist() == ["b"]
     assert layer["rank"].tolist() == [2]
-    assert json.loads(to_geojson(results))["without_place"] == 2
+    assert json.loads(to_geojson(results))["without_footprint"] == 2
 
 
-@pytest.mark.parametrize("results", [found(), found(bare()), found(expected_false_hits=None, rows=0)])
+@pytest.mark.parametrize("results", [found(), found(bare()), found(expected_false_hits=None, rows_searched=0)])
 def test_a_layer_may_be_empty(results: Results, tmp_path: Path) -> None:
     assert len(opened(results, tmp_path)) == 0
-    assert json.loads(to_geojson(results))["without_place"] == len(results)
+    assert json.loads(to_geojson(results))["without_footprint"] == len(results)
 
 
 def test_names_come_back_as_they_were(tmp_path: Path) -> None:
@@ -104,8 +103,8 @@ def test_what_is_no_number_or_not_known_is_null(tmp_path: Path) -> None:
     odd = bare(score=math.inf, false_alarm_rate=rate, footprint="POINT (1 2)")
     (feature,) = json.loads(to_geojson(found(odd)))["features"]
     assert [name for name, value in feature["properties"].items() if value is None] == [
-        "score", "posterior", "false_alarm_rate", "false_alarm_low", "false_alarm_high", "label", "time", "sensor",
-        "gsd", "polygon",
+        "score", "posterior", "false_alarm_rate", "false_alarm_rate_low", "false_alarm_rate_high", "label", "time",
+        "sensor", "gsd", "polygon",
     ]  # fmt: skip
     assert len(opened(found(odd), tmp_path)) == 1
 

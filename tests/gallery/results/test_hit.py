@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import FrozenInstanceError, fields, replace
 from html import unescape
 from pathlib import Path
 
 import numpy as np
 import pytest
+import shapely
 from tests.gallery.galleries import vector_gallery
-from tests.gallery.results.found import found, hit
+from tests.gallery.results.found import SQUARE, bare, found, hit
 
+from lookdown.errors import MissingExtraError
 from lookdown.gallery.results.contact_sheet import to_html
+from lookdown.gallery.results.fields import flat_fields
 from lookdown.gallery.results.hit import Hit
 from lookdown.gallery.results.terminal_table import table
 
@@ -26,7 +30,7 @@ def test_results_count_and_compare_by_what_they_say() -> None:
 def test_results_cannot_be_changed_but_copied_with_a_change() -> None:
     results = found(hit())
     with pytest.raises(FrozenInstanceError):
-        results.rows = 3  # type: ignore[misc]
+        results.rows_searched = 3  # type: ignore[misc]
     with pytest.raises(FrozenInstanceError):
         results.hits[0].label = "ferry"  # type: ignore[misc]
     noted = replace(results, notes=(*results.notes, "one more"))
@@ -51,9 +55,9 @@ def test_a_search_fills_each_field_of_a_hit_from_its_row(tmp_path: Path) -> None
     gallery, X, rows = vector_gallery(tmp_path / "g", 60)
     by_id = {row["id"]: row for row in rows}
     results = gallery.search(X[7], k=60)
-    assert len(results) == results.rows == 60
+    assert len(results) == results.rows_searched == 60
     assert (results.query, results.metric, results.prior) == ("an embedding", "1-trained", 0.01)
-    assert (results.requested_rate, results.threshold) == (None, None)
+    assert (results.requested_false_alarm_rate, results.threshold) == (None, None)
     told = [field.name for field in fields(Hit)]
     for found_hit in results.hits:
         row = by_id[found_hit.id] | {"gsd": None, "polygon": None, "thumbnail": b"", "merged": 0}
@@ -63,3 +67,38 @@ def test_a_search_fills_each_field_of_a_hit_from_its_row(tmp_path: Path) -> None
     scores = [found_hit.score for found_hit in results.hits]
     assert scores == sorted(scores, reverse=True)
     assert np.isfinite(scores).all()
+
+
+def test_a_hit_is_shown_with_its_picture_and_names_stay_names() -> None:
+    shown = hit(label="<script>alert(1)</script>")._repr_html_()
+    assert "<script>" not in shown
+    assert "&lt;script&gt;" in shown
+    assert 'src="data:image/jpeg;base64,' in shown
+    assert "<th>false_alarm_rate</th><td>0.001</td>" in shown
+    assert "<img" not in bare()._repr_html_()
+
+
+def test_a_frame_has_a_row_a_hit_with_the_columns_of_the_other_formats() -> None:
+    results = found(hit(), bare(id="other"))
+    frame = results.to_pandas()
+    assert [*frame.columns] == [*flat_fields(results.hits[0])]
+    assert frame["id"].tolist() == ["harbour-001-00037", "other"]
+    assert frame["score"].tolist() == [4.25, 4.25]
+    assert frame["footprint"][0] == SQUARE
+    assert len(found().to_pandas()) == 0
+
+
+def test_geometry_is_in_degrees_and_missing_where_no_place_is_known() -> None:
+    layer = found(hit(), bare()).to_geopandas()
+    assert layer.crs.to_string() == "OGC:CRS84"
+    assert layer.geometry[0].equals(shapely.from_wkt(SQUARE))
+    assert layer.geometry[1] is None
+    assert "footprint" not in layer.columns
+    assert len(found().to_geopandas()) == 0
+
+
+@pytest.mark.parametrize(("package", "method"), [("pandas", "to_pandas"), ("geopandas", "to_geopandas")])
+def test_without_the_package_the_extra_is_named(package: str, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=r"lookdown\[frames\]"):
+        getattr(found(hit()), method)()

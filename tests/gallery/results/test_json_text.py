@@ -24,15 +24,16 @@ def read(results: Results, *, thumbnails: bool = False) -> dict[str, Any]:
 
 
 def test_everything_is_there() -> None:
-    content = read(found(hit(merged=2), requested_rate=0.01, threshold=measured(3), notes=("so",)))
+    content = read(found(hit(merged=2), requested_false_alarm_rate=0.01, threshold=measured(3), notes=("so",)))
     assert set(content) == {
-        "query", "results", "rows_searched", "metric", "engine", "prior", "requested_false_alarm_rate", "threshold",
-        "expected_false_hits", "notes",
+        "query", "hits", "rows_searched", "metric", "engine", "prior", "requested_false_alarm_rate", "threshold",
+        "expected_false_hits", "notes", "accepted", "truncated",
     }  # fmt: skip
     assert content["rows_searched"] == 3200
     assert content["threshold"] == {"value": 3, "low": 1.5, "high": 6, "method": "empirical", "supported": True}
-    assert content["results"] == [
+    assert content["hits"] == [
         {
+            "rank": 1,
             "id": "harbour-001-00037",
             "score": 4.25,
             "posterior": 0.93,
@@ -54,16 +55,16 @@ def test_everything_is_there() -> None:
 
 
 def test_pictures_come_when_asked() -> None:
-    (record,) = read(found(hit()), thumbnails=True)["results"]
+    (record,) = read(found(hit()), thumbnails=True)["hits"]
     assert base64.b64decode(record["thumbnail"]) == JPEG
-    assert "thumbnail" not in read(found(hit()))["results"][0]
-    assert read(found(bare()), thumbnails=True)["results"][0]["thumbnail"] == ""
+    assert "thumbnail" not in read(found(hit()))["hits"][0]
+    assert read(found(bare()), thumbnails=True)["hits"][0]["thumbnail"] == ""
 
 
 def test_names_come_back_as_they_were() -> None:
     content = read(naughty())
     for name in ("id", "label", "scene", "time", "sensor", "source"):
-        assert tuple(record[name] for record in content["results"]) == NAUGHTY
+        assert tuple(record[name] for record in content["hits"]) == NAUGHTY
     assert content["notes"] == list(NAUGHTY)
     assert "🚢" in to_json(naughty())
 
@@ -72,8 +73,8 @@ def test_names_come_back_as_they_were() -> None:
 def test_what_is_no_number_is_null(value: float) -> None:
     rate = Estimate.of_model(value, "analytic")
     odd = hit(score=value, posterior=value, gsd=value, false_alarm_rate=rate)
-    content = read(found(odd, prior=value, threshold=rate, expected_false_hits=rate, requested_rate=value))
-    (record,) = content["results"]
+    content = read(found(odd, prior=value, threshold=rate, expected_false_hits=rate, requested_false_alarm_rate=value))
+    (record,) = content["hits"]
     assert [record[name] for name in ("score", "posterior", "gsd")] == [None] * 3
     assert record["false_alarm_rate"] == {
         "value": None, "low": None, "high": None, "method": "analytic", "supported": False,
@@ -82,12 +83,12 @@ def test_what_is_no_number_is_null(value: float) -> None:
 
 
 def test_what_is_not_known_is_null_and_nothing_found_is_an_empty_list() -> None:
-    (record,) = read(found(bare()))["results"]
+    (record,) = read(found(bare()))["hits"]
     assert [name for name, value in record.items() if value is None] == [
-        "posterior", "label", "time", "sensor", "gsd", "polygon", "false_alarm_rate", "footprint",
+        "posterior", "false_alarm_rate", "label", "time", "sensor", "gsd", "polygon", "footprint",
     ]  # fmt: skip
-    assert read(found(expected_false_hits=None)) | {"results": []} == read(found(expected_false_hits=None))
+    assert read(found(expected_false_hits=None)) | {"hits": []} == read(found(expected_false_hits=None))
 
 
 def test_a_name_that_is_no_text_can_be_written() -> None:
-    assert json.loads(to_json(found(hit(id="a\udcff"))).encode())["results"][0]["id"] == "a\ufffd"
+    assert json.loads(to_json(found(hit(id="a\udcff"))).encode())["hits"][0]["id"] == "a\ufffd"

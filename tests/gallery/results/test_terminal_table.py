@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 
 import pytest
+from rich.cells import cell_len
 from tests.gallery.results.found import NAUGHTY, bare, found, hit, measured, named, naughty
 
-from lookdown.gallery.results.plain_text import cells
-from lookdown.gallery.results.terminal_table import table
+from lookdown.gallery.results.terminal_table import cut, table
+from lookdown.gallery.results.wording import one_line
 from lookdown.metrics.estimate import Estimate
 
 
@@ -66,7 +67,7 @@ def test_no_line_is_wider_than_the_terminal_whatever_the_names(width: int) -> No
     weak = measured(1.5e-5, supported=False)
     hits = [named(name, score=-10.25, false_alarm_rate=weak, merged=3) for name in NAUGHTY]
     text = table(found(*hits, query="x" * 500, notes=("y" * 500,)), width=width)
-    assert max(map(cells, text.split("\n"))) <= width
+    assert max(map(cell_len, text.split("\n"))) <= width
     assert len(rows(text)) == len(NAUGHTY) + 2
 
 
@@ -91,7 +92,7 @@ def test_columns_leave_before_ids_do() -> None:
 
 
 def test_cut_columns_use_the_room_that_is_left() -> None:
-    assert max(map(cells, rows(table(found(hit(id="x" * 500)), width=100)))) >= 99
+    assert max(map(cell_len, rows(table(found(hit(id="x" * 500)), width=100)))) >= 99
 
 
 def test_only_the_first_are_shown_when_asked() -> None:
@@ -125,7 +126,7 @@ def test_rich_prints_it_as_it_is_where_markup_is_off() -> None:
 
 
 def test_an_empty_result_has_no_table_and_some_advice() -> None:
-    text = table(found(rows=0))
+    text = table(found(rows_searched=0))
     assert text.split("\n\n")[0].startswith("Searched 0 chips for ship.jpg: no hits")
     assert "Widen the filter." in text
     assert "rank" not in text
@@ -133,3 +134,31 @@ def test_an_empty_result_has_no_table_and_some_advice() -> None:
 
 def test_a_name_that_is_no_text_can_be_printed() -> None:
     table(found(hit(id="a\udcff"), query="b\udcff")).encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "width"), [("ship", 4), ("船", 2), ("🚢", 2), ("e\u0301", 1), ("سفينة", 5), ("\uff21", 2), ("", 0)]
+)
+def test_cells_are_columns_of_a_terminal(text: str, width: int) -> None:
+    assert cell_len(text) == width
+
+
+@pytest.mark.parametrize("name", NAUGHTY)
+@pytest.mark.parametrize("width", [1, 2, 3, 10, 11, 40])
+def test_a_cut_name_fits_and_keeps_both_ends(name: str, width: int) -> None:
+    line = one_line(name)
+    short = cut(line, width)
+    assert cell_len(short) <= width
+    if cell_len(line) <= width:
+        assert short == line
+    else:
+        head, tail = short.split("…")
+        assert line.startswith(head)
+        assert line.endswith(tail)
+        assert cell_len(short) >= width - 2  # a wide sign may leave a column on either side
+
+
+def test_an_accent_does_not_outlive_its_letter() -> None:
+    assert cut("abcdefghie\u0301j", 5) == "ab…e\u0301j"
+    assert cut("abcdefghie\u0301", 4) == "ab…e\u0301"
+    assert cut("abcdefgh船\u0301", 3) == "a…"

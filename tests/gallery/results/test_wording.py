@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 
 import pytest
-from tests.gallery.results.found import bare, found, hit, measured
+from tests.gallery.results.found import NAUGHTY, bare, found, hit, measured
 
 from lookdown.gallery.results.wording import (
     expectation,
     explanations,
     headline,
+    one_line,
     posterior_text,
     rate_text,
     score_text,
@@ -22,7 +24,7 @@ def test_the_headline_says_what_was_searched_and_how() -> None:
     assert headline(found(hit(), hit()), "ship.jpg") == (
         "Searched 3,200 chips for ship.jpg: 2 hits, best first (metric glrt, engine exact)."
     )
-    one = headline(found(hit(), rows=1, requested_rate=1e-4, engine="ivf"), "it")
+    one = headline(found(hit(), rows_searched=1, requested_false_alarm_rate=1e-4, engine="ivf"), "it")
     assert one == "Searched 1 chip for it: 1 hit at a false-alarm rate of 0.0001 (metric glrt, engine ivf)."
     assert "no hits (metric" in headline(found(), "it")
 
@@ -65,16 +67,18 @@ def test_without_a_rate_it_says_why_and_what_to_do(unknown: Estimate | None) -> 
 
 
 def test_an_empty_result_says_what_to_do() -> None:
-    assert "Widen the filter" in expectation(found(rows=0))
+    assert "Widen the filter" in expectation(found(rows_searched=0))
     assert "Ask for more hits" in expectation(found())
-    assert expectation(found(requested_rate=1e-5, threshold=measured(7.5))) == (
+    assert expectation(found(requested_false_alarm_rate=1e-5, threshold=measured(7.5))) == (
         "No chip reaches a score of 7.500. Ask for a higher false-alarm rate, or for a number of hits."
     )
-    assert "No chip reaches the threshold." in expectation(found(requested_rate=1e-5))
+    assert "No chip reaches the threshold." in expectation(found(requested_false_alarm_rate=1e-5))
 
 
 def test_figures_are_explained_where_there_are_any() -> None:
-    text = "\n".join(explanations(found(hit(), requested_rate=0.01, threshold=measured(3, spread=1.5), notes=("So.",))))
+    text = "\n".join(
+        explanations(found(hit(), requested_false_alarm_rate=0.01, threshold=measured(3, spread=1.5), notes=("So.",)))
+    )
     assert "The threshold for a false-alarm rate of 0.01 is a score of 3.000, 95 % from 2.000 to 4.500." in text
     assert "False-alarm rate: how often" in text
     assert "taking a share of 0.001 of all chips" in text
@@ -122,3 +126,16 @@ def test_rates_that_the_data_do_not_carry_are_marked() -> None:
     assert rate_text(measured(3.21e-7, supported=False)) == "3.2e-07?"
     assert rate_text(None) == "-"
     assert rate_text(Estimate.of_model(math.nan, "analytic")) == "-"
+
+
+@pytest.mark.parametrize("name", NAUGHTY)
+def test_one_line_has_no_code_in_it_and_leaves_letters_alone(name: str) -> None:
+    line = one_line(name)
+    assert not [sign for sign in line if unicodedata.category(sign) in ("Cc", "Zl", "Zp", "Cs")]
+    assert "\u202e" not in line
+    assert [sign for sign in name if sign.isalnum()] == [sign for sign in line if sign.isalnum()]
+
+
+def test_signs_that_join_emoji_stay() -> None:
+    assert one_line("👩\u200d🚀") == "👩\u200d🚀"
+    assert one_line("a\udcff") == "a\ufffd"

@@ -142,22 +142,22 @@ def test_filters_are_left_to_the_server_where_they_keep_many(
             "scene": [*rng.choice(SCENES, 2)],
             "since": f"2021-{rng.integers(1, 7):02d}",
             "until": f"2021-{rng.integers(7, 13):02d}",
-            "within": (west, south, west + 9, south + 9),
+            "box": (west, south, west + 9, south + 9),
             "labelled": bool(number % 3),
         }
         if not number % 2:
-            drawn["within"] = f"POLYGON (({west} {south}, {west + 9} {south}, {west} {south + 9}, {west} {south}))"
+            drawn["polygon"] = f"POLYGON (({west} {south}, {west + 9} {south}, {west} {south + 9}, {west} {south}))"
         where = Where(**{name: value for name, value in drawn.items() if rng.random() < 0.4})
         found, expected = (one.search(X[number], k=12, where=where) for one in (gallery, plain))
         assert [hit.id for hit in found.hits] == [hit.id for hit in expected.hits], where
-        assert found.rows == expected.rows
+        assert found.rows_searched == expected.rows_searched
     gallery.label([rows[0]["id"]], ["another"])
     assert [hit.id for hit in gallery.search(X[0], where=Where(label="another")).hits] == [rows[0]["id"]]
 
 
 def test_the_alias_leads_to_the_metric_in_use(tmp_path: Path, milvus: MilvusServer) -> None:
     gallery, X, _ = vector_gallery(tmp_path / "g", 200, engine=milvus)
-    place = gallery._views._place()
+    place = gallery._searchers._milvus()
     assert place is not None
 
     def leads_to() -> str:

@@ -34,9 +34,9 @@ def is_true(term: str, row: dict[str, Any]) -> bool:
         Where(labelled=False),
         Where(sensor="S2'B", since="2021-03", until="2021-07-04"),
         Where(until="2021-02-01"),
-        Where(within=(-4.0, 45.0, 3.0, 52.0)),
-        Where(within="POLYGON ((-4 45, 3 45, 3 52, -4 45))"),
-        Where(within=(170.0, -10.0, -170.0, 60.0)),
+        Where(box=(-4.0, 45.0, 3.0, 52.0)),
+        Where(polygon="POLYGON ((-4 45, 3 45, 3 52, -4 45))"),
+        Where(box=(170.0, -10.0, -170.0, 60.0)),
     ],
 )
 def test_a_term_is_true_of_all_that_the_filter_keeps(where: Where, columns: FilterColumns) -> None:
@@ -45,7 +45,7 @@ def test_a_term_is_true_of_all_that_the_filter_keeps(where: Where, columns: Filt
     true = [is_true(term, {name: facts[name][row] for name in FACTS}) for row in range(len(columns))]
     kept = where.rows(columns)
     assert not (kept & ~np.array(true)).any()
-    if where.within is None:
+    if not where.regions():
         np.testing.assert_array_equal(kept, true)
 
 

@@ -81,7 +81,7 @@ def test_a_gallery_in_a_bucket_is_that_on_a_disk_bit_for_bit(tmp_path: Path, tab
     for where in (None, Where(label="tanker"), Where(since="2021-05-01")):
         for query in more[:5]:
             found, wanted = there.search(query, k=30, where=where), here.search(query, k=30, where=where)
-            assert (found.hits, found.rows) == (wanted.hits, wanted.rows)
+            assert (found.hits, found.rows_searched) == (wanted.hits, wanted.rows_searched)
     np.testing.assert_array_equal(there.snapshot.embeddings(), here.snapshot.embeddings())
     assert not (tmp_path / "there" / "records.lance").exists()
 

@@ -84,11 +84,11 @@ def test_an_image_is_the_same_as_a_file_as_bytes_and_as_pixels(
     wanted = expected(embedder, pixels)
     forms: list[Any] = [file, str(file), content, bytearray(content), memoryview(content), pixels]
     for form in forms:
-        found = as_examples(form, gallery.snapshot, embedder)
+        found = as_examples(form, gallery.snapshot, lambda: embedder)
         np.testing.assert_allclose(found.embeddings, wanted, rtol=1e-5, atol=1e-6)
         assert found.embeddings.dtype == np.float32
         assert len(found.rows) == 0
-        assert found.told == (str(file) if isinstance(form, str | Path) else "an image")
+        assert found.description == (str(file) if isinstance(form, str | Path) else "an image")
 
 
 @pytest.mark.parametrize("kind", ["II*", "II+"])
@@ -102,7 +102,7 @@ def test_bytes_of_a_tiff_are_told_by_how_they_begin(
         file.write(pixels.transpose(2, 0, 1))
     content = (tmp_path / "a.tif").read_bytes()
     assert content[:3].decode() == kind
-    found = as_examples(content, gallery.snapshot, embedder).embeddings
+    found = as_examples(content, gallery.snapshot, lambda: embedder).embeddings
     np.testing.assert_allclose(found, expected(embedder, pixels), rtol=1e-5, atol=1e-6)
 
 
@@ -110,7 +110,7 @@ def test_grey_pixels_become_the_bands_of_the_network(gallery: Gallery, embedder:
     grey = some_pixels(bands=1)
     wanted = expected(embedder, grey.repeat(3, axis=2))
     for form in (grey, grey[:, :, 0], image_bytes(grey[:, :, 0], "PNG"), image_bytes(grey[:, :, 0], "TIFF")):
-        found = as_examples(form, gallery.snapshot, embedder).embeddings
+        found = as_examples(form, gallery.snapshot, lambda: embedder).embeddings
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
     assert fit_bands(grey, 5, "x").shape == (25, 40, 5)
 
@@ -128,9 +128,9 @@ def test_no_file_of_the_bytes_is_left(
     gallery: Gallery, embedder: Embedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    as_examples(image_bytes(some_pixels(), "TIFF"), gallery.snapshot, embedder)
+    as_examples(image_bytes(some_pixels(), "TIFF"), gallery.snapshot, lambda: embedder)
     with pytest.raises(ImageError):
-        as_examples(b"no image", gallery.snapshot, embedder)
+        as_examples(b"no image", gallery.snapshot, lambda: embedder)
     assert not list(tmp_path.iterdir())
 
 
@@ -139,24 +139,24 @@ def test_no_file_of_the_bytes_is_left(
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16, np.int64, np.uint8])
 def test_an_embedding_is_taken_as_it_is(vectors: Snapshot, kind: type[np.generic]) -> None:
-    found = as_examples(np.arange(8).astype(kind), vectors, None)
+    found = as_examples(np.arange(8).astype(kind), vectors, lambda: None)
     np.testing.assert_array_equal(found.embeddings, np.arange(8, dtype=np.float32)[None])
     assert found.embeddings.dtype == np.float32
-    assert (found.told, len(found.rows)) == ("an embedding", 0)
+    assert (found.description, len(found.rows)) == ("an embedding", 0)
 
 
 def test_views_of_one_object_share_its_weight(vectors: Snapshot) -> None:
     views = np.arange(24.0).reshape(3, 8)
-    found = as_examples([views, np.arange(8)], vectors, None)
+    found = as_examples([views, np.arange(8)], vectors, lambda: None)
     np.testing.assert_array_equal(found.embeddings, [*views, np.arange(8)])
     np.testing.assert_allclose(found.weights, [1 / 3, 1 / 3, 1 / 3, 1])
-    assert (found.objects, found.told) == (2, "2 examples")
-    assert as_examples(views, vectors, None).told == "an embedding"
+    assert (found.objects, found.description) == (2, "2 examples")
+    assert as_examples(views, vectors, lambda: None).description == "an embedding"
 
 
 def test_a_turned_image_is_seen_in_its_quarter_turns(gallery: Gallery, embedder: Embedder) -> None:
     pixels = np.random.default_rng(3).integers(0, 256, (32, 32, 3), dtype=np.uint8)  # no size to change
-    found = as_examples(pixels, gallery.snapshot, embedder, turned=True)
+    found = as_examples(pixels, gallery.snapshot, lambda: embedder, turned=True)
     turns = [expected(embedder, np.rot90(pixels, turn).copy())[0] for turn in range(4)]
     np.testing.assert_allclose(found.embeddings, turns, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found.weights, 0.25)
@@ -169,16 +169,16 @@ def test_a_turned_image_is_seen_in_its_quarter_turns(gallery: Gallery, embedder:
 
 
 def test_an_id_is_the_stored_embedding_and_needs_no_network(gallery: Gallery) -> None:
-    found = as_examples("a/3.png", gallery.snapshot, None)
+    found = as_examples("a/3.png", gallery.snapshot, lambda: None)
     assert found.rows.tolist() == [3]
     np.testing.assert_array_equal(found.embeddings, gallery.snapshot.embeddings(np.array([3])))
-    assert found.told == "a/3.png"
+    assert found.description == "a/3.png"
 
 
 def test_a_text_that_is_a_chip_and_a_file_is_the_chip(gallery: Gallery, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(gallery.path.parent)
     assert Path("a/3.png").is_file()
-    assert as_examples("a/3.png", gallery.snapshot, None).rows.tolist() == [3]
+    assert as_examples("a/3.png", gallery.snapshot, lambda: None).rows.tolist() == [3]
     assert "a/3.png" not in {hit.id for hit in gallery.search("a/3.png").hits}
     assert gallery.search(Path("a/3.png")).hits[0].id == "a/3.png"  # a path is always a file
 
@@ -187,12 +187,12 @@ def test_several_examples_keep_their_order(gallery: Gallery, embedder: Embedder,
     save_image(tmp_path / "x.png", 9)
     given: list[Example] = [np.arange(8.0), "a/4.png", some_pixels(), "a/1.png", tmp_path / "x.png"]
     for several in (given, tuple(given)):
-        found = as_examples(several, gallery.snapshot, embedder)
-        singly = [as_examples(one, gallery.snapshot, embedder).embeddings[0] for one in given]
+        found = as_examples(several, gallery.snapshot, lambda: embedder)
+        singly = [as_examples(one, gallery.snapshot, lambda: embedder).embeddings[0] for one in given]
         np.testing.assert_allclose(found.embeddings, singly, rtol=1e-6)
         assert found.rows.tolist() == [4, 1]
-        assert found.told == "5 examples"
-    none = as_examples([], gallery.snapshot, embedder)
+        assert found.description == "5 examples"
+    none = as_examples([], gallery.snapshot, lambda: embedder)
     assert (none.embeddings.shape, len(none.rows)) == ((0, 8), 0)
     with pytest.raises(InputError, match="nothing to search for"):
         gallery.search([])
@@ -232,16 +232,16 @@ def test_what_is_no_example_is_told(
     gallery: Gallery, embedder: Embedder, wrong: Any, kind: type[LookdownError], words: str
 ) -> None:
     with pytest.raises(kind, match=words):
-        as_examples(wrong, gallery.snapshot, embedder)
+        as_examples(wrong, gallery.snapshot, lambda: embedder)
     with pytest.raises(kind, match=words):
         gallery.search(wrong)
 
 
 def test_a_folder_is_no_example(gallery: Gallery, embedder: Embedder, tmp_path: Path) -> None:
     with pytest.raises(GalleryError, match="nor a file"):
-        as_examples(str(tmp_path), gallery.snapshot, embedder)
+        as_examples(str(tmp_path), gallery.snapshot, lambda: embedder)
     with pytest.raises(ImageError, match="cannot be read"):
-        as_examples(tmp_path, gallery.snapshot, embedder)
+        as_examples(tmp_path, gallery.snapshot, lambda: embedder)
 
 
 @pytest.mark.parametrize(
@@ -260,14 +260,14 @@ def test_bytes_that_are_broken_are_told_without_the_file_that_they_were_put_into
     gallery: Gallery, embedder: Embedder, content: bytes, words: str
 ) -> None:
     with pytest.raises(ImageError, match=words) as error:
-        as_examples(content, gallery.snapshot, embedder)
+        as_examples(content, gallery.snapshot, lambda: embedder)
     assert tempfile.gettempdir() not in str(error.value)
     assert error.value.__cause__ is None  # nor in a traceback that a service would log
 
 
 def test_bytes_with_other_bands_are_told(gallery: Gallery, embedder: Embedder, tmp_path: Path) -> None:
     with pytest.raises(ImageError, match="an image has 5 bands, this embedder takes 3"):
-        as_examples(tiff_bytes(tmp_path / "a.tif", 5), gallery.snapshot, embedder)
+        as_examples(tiff_bytes(tmp_path / "a.tif", 5), gallery.snapshot, lambda: embedder)
 
 
 def test_bytes_of_a_small_tiff_that_is_large_when_unpacked_are_refused(
@@ -276,15 +276,15 @@ def test_bytes_of_a_small_tiff_that_is_large_when_unpacked_are_refused(
     for module in (imagery, photographs, pixels):
         monkeypatch.setattr(module, "MAX_PIXELS", 10_000)
     with pytest.raises(ImageError, match=r"megapixels|too large"):
-        as_examples(image_bytes(some_pixels(150, 150), "PNG"), gallery.snapshot, embedder)
+        as_examples(image_bytes(some_pixels(150, 150), "PNG"), gallery.snapshot, lambda: embedder)
     with pytest.raises(ImageError, match=r"megapixels|too large"):
-        as_examples(tiff_bytes(tmp_path / "a.tif", 3, side=150), gallery.snapshot, embedder)
+        as_examples(tiff_bytes(tmp_path / "a.tif", 3, side=150), gallery.snapshot, lambda: embedder)
 
 
 @pytest.mark.parametrize("text", ["x" * 300, "caf\udce9.png"])
 def test_a_text_that_can_be_no_name_is_told(gallery: Gallery, embedder: Embedder, text: str) -> None:
     with pytest.raises(GalleryError, match="is neither a chip of"):
-        as_examples(text, gallery.snapshot, embedder)
+        as_examples(text, gallery.snapshot, lambda: embedder)
 
 
 # Without a network
@@ -295,15 +295,15 @@ def test_without_a_network_images_are_refused_and_the_rest_is_not(vectors: Snaps
     images: list[Example] = [tmp_path / "x.png", str(tmp_path / "x.png"), image_bytes(some_pixels(), "PNG")]
     for example in [*images, some_pixels()]:
         with pytest.raises(GalleryError, match="has no embedder, so it cannot be asked for images; give an embedding"):
-            as_examples(example, vectors, None)
-    found = as_examples(["two", np.ones(8)], vectors, None)
+            as_examples(example, vectors, lambda: None)
+    found = as_examples(["two", np.ones(8)], vectors, lambda: None)
     np.testing.assert_array_equal(found.embeddings, np.stack([np.eye(8)[1], np.ones(8)]).astype(np.float32))
     assert found.rows.tolist() == [1]
 
 
 def test_without_a_network_an_id_that_is_not_there_is_told_as_such(vectors: Snapshot) -> None:
     with pytest.raises(GalleryError, match="thre"):
-        as_examples("thre", vectors, None)
+        as_examples("thre", vectors, lambda: None)
 
 
 # Pictures
@@ -338,7 +338,7 @@ def test_chips_are_looked_up_together_in_their_order(vectors: Snapshot, monkeypa
             return real(self, given)
 
         monkeypatch.setattr(Snapshot, name, counted)
-    found = as_examples(["two", np.full(8, 0.5), "one", "two"], vectors, None)
+    found = as_examples(["two", np.full(8, 0.5), "one", "two"], vectors, lambda: None)
     wanted = np.stack([np.eye(8)[1], np.full(8, 0.5), np.eye(8)[0], np.eye(8)[1]])
     np.testing.assert_allclose(found.embeddings, wanted)
     assert (found.rows.tolist(), found.objects) == ([1, 0, 1], 4)

@@ -75,7 +75,7 @@ def plain(field: str, value: Any) -> Callable[[Chip], bool]:
     if field in ("label", "scene", "sensor"):
         wanted = [value] if isinstance(value, str) else [*value]
         return lambda chip: any(getattr(chip, field) == text for text in wanted)
-    if field == "within":
+    if field in ("box", "polygon"):
         region = plain_region(value)
         return lambda chip: chip.shape is not None and any(chip.shape.intersects(copy) for copy in region)
     start = plain_start(value) if field == "since" else NEW_YEAR
@@ -176,7 +176,11 @@ def random_conditions(dice: random.Random) -> dict[str, Any]:
         "within": random_place,
     }
     chosen = dice.sample([*makers], k=dice.choice([0, 1, 1, 2, 2, 3, 4]))
-    return {field: makers[field](dice) for field in chosen}
+    conditions = {field: makers[field](dice) for field in chosen}
+    if "within" in conditions:
+        place = conditions.pop("within")
+        conditions["polygon" if isinstance(place, shapely.Geometry) or "POLYGON" in str(place) else "box"] = place
+    return conditions
 
 
 def test_ten_thousand_filters_keep_what_a_plain_loop_keeps() -> None:
@@ -188,7 +192,7 @@ def test_ten_thousand_filters_keep_what_a_plain_loop_keeps() -> None:
         conditions = random_conditions(dice)
         since, until = conditions.get("since"), conditions.get("until")
         if since is not None and until is not None and not comes_by(plain_start(since), until):
-            with pytest.raises(InputError, match=r"since .* is after until"):
+            with pytest.raises(InputError, match=r"`since` .* is after `until`"):
                 Where(**conditions)
             refused += 1
             continue
@@ -221,7 +225,7 @@ def test_conditions_together_keep_what_each_alone_keeps() -> None:
 def test_a_gallery_without_rows_and_one_without_anything_known() -> None:
     conditions: list[dict[str, Any]] = [
         {"label": "a"}, {"labelled": True}, {"scene": []}, {"sensor": "x"}, {"since": "2021"}, {"until": "2021"},
-        {"within": (-180, -90, 180, 90)}, {"within": "POLYGON ((-180 -90, 180 -90, 180 90, -180 90, -180 -90))"},
+        {"box": (-180, -90, 180, 90)}, {"polygon": "POLYGON ((-180 -90, 180 -90, 180 90, -180 90, -180 -90))"},
         {"background": True},
     ]  # fmt: skip
     for condition in conditions:
@@ -267,11 +271,11 @@ def test_the_same_filter_is_equal_however_it_is_given() -> None:
     assert Where(label=["a", "a", "b"]).label == Where(label=("a", "b")).label == ("a", "b")
     assert Where(label={"c", "b", "a"}).label == ("a", "b", "c")
     assert Where(until="2021-12-31T10:00Z") == Where(until=datetime(2021, 12, 31, 12, tzinfo=zone))
-    assert Where(within=[4, 51, 5, 52]) == Where(within="4,51,5,52")
+    assert Where(box=[4, 51, 5, 52]) == Where(box="4,51,5,52")
     square = shapely.box(4, 51, 5, 52)
-    assert Where(within=square) == Where(within=square.wkt)
+    assert Where(polygon=square) == Where(polygon=square.wkt)
     assert Where(label="a") != Where(scene="a") != Where(label="b")
-    same = {Where(label=["a"], within=square): 1, Where(label="a", within=square.wkt): 2, Where(): 3}
+    same = {Where(label=["a"], polygon=square): 1, Where(label="a", polygon=square.wkt): 2, Where(): 3}
     assert [*same.values()] == [2, 3]
 
 
@@ -289,7 +293,7 @@ def test_only_no_condition_is_everything() -> None:
     assert Where().everything
     values: dict[str, Any] = {
         "label": [], "scene": "", "sensor": "a", "labelled": False, "background": False, "since": "2021",
-        "until": "2021", "within": (0, 0, 0, 0),
+        "until": "2021", "box": (0, 0, 0, 0), "polygon": "POLYGON ((4 51, 5 51, 5 52, 4 51))",
     }  # fmt: skip
     assert {field.name for field in fields(Where)} == set(values)
     assert not any(Where(**{field: value}).everything for field, value in values.items())
@@ -300,7 +304,7 @@ def test_only_no_condition_is_everything() -> None:
     [
         ({}, "every chip"),
         (
-            {"label": ["tanker", "it's"], "since": "2021-01-01", "until": "2021-12-31", "within": (4.5, 51, 5, 52)},
+            {"label": ["tanker", "it's"], "since": "2021-01-01", "until": "2021-12-31", "box": (4.5, 51, 5, 52)},
             "label tanker or 'it''s', from 2021-01-01 until 2021-12-31, within the box from 4.5 51 to 5 52",
         ),
         ({"label": "or", "labelled": True, "background": False}, "label 'or', with a label, no background"),
@@ -311,7 +315,7 @@ def test_only_no_condition_is_everything() -> None:
         ({"since": "2021-07-04T12:30+02:00"}, "from 2021-07-04T10:30:00Z"),
         ({"until": "2021-07-04T00:00"}, "until 2021-07-04T00:00:00Z"),
         ({"until": "2021"}, "until 2021-12-31"),
-        ({"within": "POLYGON ((4 51, 5 51, 5 52, 4 51))"}, "within a polygon from 4 51 to 5 52"),
+        ({"polygon": "POLYGON ((4 51, 5 51, 5 52, 4 51))"}, "within a polygon from 4 51 to 5 52"),
     ],
 )
 def test_a_filter_in_words(conditions: dict[str, Any], words: str) -> None:
@@ -321,14 +325,14 @@ def test_a_filter_in_words(conditions: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize("field", ["label", "scene", "sensor"])
 @pytest.mark.parametrize("value", [5, b"tug", True, {"tug": 1}, iter(["tug"]), ["tug", None], [["tug"]], [5]])
 def test_what_is_no_text_is_refused(field: str, value: Any) -> None:
-    with pytest.raises(InputError, match=f"^{field} must be text or a list of texts"):
+    with pytest.raises(InputError, match=f"^`{field}` must be text or a list of texts"):
         Where(**{field: value})
 
 
 @pytest.mark.parametrize("field", ["labelled", "background"])
 @pytest.mark.parametrize("value", [0, 1, "true", [], np.bool_(True)])
 def test_what_is_neither_true_nor_false_is_refused(field: str, value: Any) -> None:
-    with pytest.raises(InputError, match=f"^{field} must be True, False or None, got "):
+    with pytest.raises(InputError, match=f"^`{field}` must be True, False or None, got "):
         Where(**{field: value})
 
 
@@ -339,14 +343,23 @@ def test_what_is_no_time_is_refused(field: str, value: Any) -> None:
         Where(**{field: value})
 
 
+@pytest.mark.parametrize("field", ["box", "polygon"])
 @pytest.mark.parametrize("value", [(0, 1, 2), (0, 5, 1, 4), "POLYGON ((0 0", "here", shapely.Point(0, 0), 7, {}])
-def test_what_is_no_region_is_refused(value: Any) -> None:
-    with pytest.raises(InputError, match=r"^within "):
-        Where(within=value)
+def test_what_is_no_region_is_refused(field: str, value: Any) -> None:
+    with pytest.raises(InputError, match=rf"^`{field}` "):
+        Where(**{field: value})
+
+
+def test_a_box_and_a_polygon_must_both_be_met() -> None:
+    chips = [Chip(footprint=shapely.box(x, 51, x + 0.1, 51.1).wkt) for x in (4.0, 4.5, 5.0)]
+    polygon = "POLYGON ((4.4 50, 6 50, 6 53, 4.4 53, 4.4 50))"
+    assert kept(chips, box=(3, 50, 4.7, 52)) == [0, 1]
+    assert kept(chips, polygon=polygon) == [1, 2]
+    assert kept(chips, box=(3, 50, 4.7, 52), polygon=polygon) == [1]
 
 
 def test_times_in_the_wrong_order_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^since 2022-01-01 is after until 2021-12-31; swap them"):
+    with pytest.raises(InputError, match=r"^`since` 2022-01-01 is after `until` 2021-12-31; exchange them"):
         Where(since="2022-01-01", until="2021-12-31")
     assert Where(since="2021-12-31T23:00", until="2021-12-31").everything is False
 

@@ -41,7 +41,7 @@ def test_what_a_rate_accepts_is_counted_by_label_and_by_place(heard: Heard) -> N
     assert [one.kind for one in found] == list(TRAINED)
     for one in found:
         labelled = sum(hit.label == one.kind for hit in one.results.hits)
-        assert one.results.requested_rate == 0.2
+        assert one.results.requested_false_alarm_rate == 0.2
         assert labelled <= one.right <= len(one.results)
         assert one.right + one.false == len(one.results)
     assert sum(one.right for one in found) > 0

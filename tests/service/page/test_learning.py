@@ -38,11 +38,11 @@ def test_marks_change_the_ranking_and_can_be_undone(opened: Opened, reading: Pag
     assert page.locator("#examples li").count() == 2
     with page.expect_response("**/v1/search") as asked:
         page.click("#again")
-    assert sent(asked.value.request)["positive"] == [right]
-    assert sent(asked.value.request)["negative"] == [wrong]
+    assert sent(asked.value.request)["examples"] == [chip, right]
+    assert sent(asked.value.request)["counter_examples"] == [wrong]
     until(page, "document.querySelectorAll('#searches .search').length === 2")
     settled(page)
-    answer = reading.search(chip=chip, positive=[right], negative=[wrong], k=60)
+    answer = reading.search(examples=[chip, right], counter_examples=[wrong], k=60)
     assert cards(page)[:20] == ids(answer)[:20] != before[:20]
     assert "rough guide" in text(page, "#support")
     assert text(page, "#rate").endswith("?")
@@ -158,21 +158,22 @@ def test_a_server_that_only_reads_says_so(opened: Opened, serving: Serving, made
 
 def test_marks_that_were_not_searched_with_are_kept(opened: Opened, reading: PageServer) -> None:
     page = opened(reading)
-    search_tanker(page)
+    chip = search_tanker(page)
     right = mark(page, 1, "right")
     held: list[Any] = []
     page.route("**/v1/search", lambda route: route.fallback() if held else held.append(route))
     page.select_option("[name=background]", "false")
     until_held(page, held)
     empty = mark(page, 2, "empty")
-    assert sent(held[0].request)["positive"] == []
+    assert sent(held[0].request)["examples"] == [chip]
     held[0].continue_()
     until(page, "document.querySelectorAll('#searches .search').length === 2")
     settled(page)
     assert text(page, "#again") == "Search again with 1 right, 0 wrong, 1 empty"
     with page.expect_request("**/v1/search") as asked:
         page.click("#again")
-    assert (sent(asked.value)["positive"], sent(asked.value)["negative"]) == ([right], [empty])
+    assert sent(asked.value)["examples"] == [chip, right]
+    assert sent(asked.value)["counter_examples"] == [empty]
 
 
 def until_held(page: Page, held: list[Any]) -> None:

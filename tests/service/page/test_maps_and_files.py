@@ -53,7 +53,7 @@ def test_filters_narrow_the_search(opened: Opened, reading: PageServer) -> None:
         where.update(more)
         settled(page)
         page.wait_for_timeout(50)
-        assert cards(page) == ids(reading.search(chip=chip, k=60, where=where))
+        assert cards(page) == ids(reading.search(examples=[chip], k=60, where=where))
 
     def after(change: Callable[[], object], **more: Any) -> None:
         with page.expect_response("**/v1/search"):
@@ -77,7 +77,7 @@ def test_filters_narrow_the_search(opened: Opened, reading: PageServer) -> None:
     for side, value in (("south", "52"), ("east", "4.75")):
         page.fill(f"[name={side}]", value)
     page.fill("[name=north]", "52.6")
-    after(lambda: page.keyboard.press("Tab"), within=[4.25, 52, 4.75, 52.6])
+    after(lambda: page.keyboard.press("Tab"), box=[4.25, 52, 4.75, 52.6])
     page.click("#undo")
     until(page, "document.querySelector('[name=west]').value === ''")
 
@@ -93,7 +93,7 @@ def test_an_area_is_drawn_on_the_map(opened: Opened, reading: PageServer) -> Non
     page.mouse.move(frame["x"] + 160, frame["y"] + 140, steps=5)
     with page.expect_response("**/v1/search") as asked:
         page.mouse.up()
-    west, south, east, north = sent(asked.value.request)["where"]["within"]
+    west, south, east, north = sent(asked.value.request)["where"]["box"]
     assert -180 <= west < east <= 180
     assert -90 <= south < north <= 90
     assert float(page.input_value("[name=west]")) == west
@@ -239,7 +239,7 @@ def test_a_download_that_was_cut_says_so(opened: Opened, serving: Serving, made:
     chip = search_tanker(page)
     slide(page, 0.45)
     settled(page)
-    accepted = server.search(chip=chip, false_alarm_rate=0.45)["accepted"]
+    accepted = server.search(examples=[chip], false_alarm_rate=0.45)["accepted"]
     assert accepted > 61
     with page.expect_download():
         page.click("#csv")

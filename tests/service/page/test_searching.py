@@ -26,7 +26,7 @@ pytestmark = pytest.mark.browser
 def test_a_chip_is_clicked_and_what_looks_like_it_is_found(opened: Opened, reading: PageServer) -> None:
     page = opened(reading)
     chip = search_tanker(page)
-    answer = reading.search(chip=chip, k=60)
+    answer = reading.search(examples=[chip], k=60)
     assert cards(page)[:20] == ids(answer)[:20]
     assert text(page, "#query-told") == "tanker"
     assert text(page, "#query-id") == chip
@@ -65,7 +65,7 @@ def test_an_image_is_chosen_cut_and_searched_for(opened: Opened, reading: PageSe
     assert text(page, "#crop-told") == "box of 32 \N{MULTIPLICATION SIGN} 32 pixels"
     page.click("#crop-search")
     page.wait_for_selector("article.card")
-    assert cards(page)[:20] == ids(reading.search_image(encoded(pixels(0, 500)), k=60))[:20]
+    assert cards(page)[:20] == ids(reading.search_image(encoded(pixels(0, 500)), turned=True, k=60))[:20]
     assert page.locator("#query-picture img").evaluate("image => [image.naturalWidth, image.naturalHeight]") == [32, 32]
     assert text(page, "#query-told") == "a part of scene.png"
     with page.expect_request("**/v1/search") as again:
@@ -99,7 +99,7 @@ def test_an_image_is_dropped_or_pasted(opened: Opened, reading: PageServer, way:
     page.keyboard.press("Enter")
     page.wait_for_selector("article.card")
     assert text(page, "#query-told") == "ship.png"
-    assert cards(page)[:20] == ids(reading.search_image(encoded(pixels(1, 600)), k=60))[:20]
+    assert cards(page)[:20] == ids(reading.search_image(encoded(pixels(1, 600)), turned=True, k=60))[:20]
 
 
 def test_one_image_is_asked_about_at_a_time(opened: Opened, reading: PageServer, tmp_path: Path) -> None:

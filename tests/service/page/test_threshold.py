@@ -32,7 +32,7 @@ def test_the_slider_changes_what_is_accepted_and_what_to_expect(opened: Opened, 
     for rate in (0.02, 0.11, 0.32):
         slide(page, rate)
         settled(page)
-        answer = reading.search(chip=chip, false_alarm_rate=rate)
+        answer = reading.search(examples=[chip], false_alarm_rate=rate)
         until(page, "n => document.querySelectorAll('article.card:not(.below)').length === n", len(ids(answer)))
         assert cards(page, accepted=True) == ids(answer)
         until(page, "told => document.querySelector('#expected').textContent === told", expectation(answer))
@@ -65,7 +65,7 @@ def test_what_to_expect_follows_the_rate_that_is_attained(opened: Opened, readin
     known = [one["rate"] for one in reading.get("/v1/thresholds?metric=1-trained")["rates"]]
     for rate in known[1:30:7]:
         slide(page, rate, let_go=False)
-        assert text(page, "#expected") == expectation(reading.search(chip=chip, false_alarm_rate=rate))
+        assert text(page, "#expected") == expectation(reading.search(examples=[chip], false_alarm_rate=rate))
 
 
 def test_a_rate_below_what_was_measured_promises_nothing(opened: Opened, reading: PageServer) -> None:
@@ -102,7 +102,7 @@ def test_the_slider_asks_for_more_than_is_at_hand(opened: Opened, reading: PageS
     with page.expect_response("**/v1/search") as asked:
         page.keyboard.press("Home")
     assert sent(asked.value.request)["false_alarm_rate"] == 0.5
-    answer = reading.search(chip=chip, false_alarm_rate=0.5)
+    answer = reading.search(examples=[chip], false_alarm_rate=0.5)
     until(page, "n => document.querySelectorAll('article.card:not(.below)').length === n", len(ids(answer)))
     assert "or more" not in text(page, "#expected")
 
@@ -113,7 +113,7 @@ def test_more_than_the_server_hands_out_is_counted(opened: Opened, serving: Serv
     chip = search_tanker(page)
     slide(page, 0.45)
     settled(page)
-    answer = server.search(chip=chip, false_alarm_rate=0.45)
+    answer = server.search(examples=[chip], false_alarm_rate=0.45)
     assert answer["truncated"]
     assert text(page, "#found-told").startswith(f"{answer['accepted']} accepted, the best 61 of them shown")
     assert "or more" not in text(page, "#expected")

@@ -97,16 +97,16 @@ def test_a_metric_is_adapted_compared_kept_and_dropped(writer: TestClient, galle
     known = writer.get("/v1/metrics").json()
     assert (known["current"], [one["name"] for one in known["metrics"]]) == ("1-trained", ["1-trained", name])
     chip = gallery.snapshot.ids.to_pylist()[0]
-    assert writer.post("/v1/search", json={"chip": chip, "metric": name}).json()["metric"] == name
+    assert writer.post("/v1/search", json={"examples": [chip], "metric": name}).json()["metric"] == name
     assert writer.put("/v1/metrics/current", json={"name": name}).json()["current"] == name
-    assert writer.post("/v1/search", json={"chip": chip}).json()["metric"] == name
+    assert writer.post("/v1/search", json={"examples": [chip]}).json()["metric"] == name
     in_use = writer.delete(f"/v1/metrics/{name}")
     assert (in_use.status_code, "in use" in in_use.json()["detail"]) == (409, True)
     assert writer.put("/v1/metrics/current", json={"name": "1-trained"}).status_code == 200
     assert writer.delete("/v1/metrics/1-trained").status_code == 409
     assert writer.delete(f"/v1/metrics/{name}").status_code == 204
     assert writer.delete(f"/v1/metrics/{name}").status_code == 404
-    assert writer.post("/v1/search", json={"chip": chip, "metric": name}).status_code == 404
+    assert writer.post("/v1/search", json={"examples": [chip], "metric": name}).status_code == 404
     assert writer.put("/v1/metrics/current", json={"name": name}).status_code == 404
 
 
@@ -136,7 +136,7 @@ def test_a_job_that_fails_says_why_without_a_path(tmp_path: Any) -> None:
         assert client.get("/v1/chips").json() == {"chips": [], "total": 0}
         assert client.get("/v1/embedding-map").json() == {"points": []}
         assert client.get("/v1/thresholds").status_code == 200
-        assert client.post("/v1/search", json={"embedding": [1, 2, 3]}).json()["hits"] == []
+        assert client.post("/v1/search", json={"examples": [[1, 2, 3]]}).json()["hits"] == []
 
 
 def test_an_unknown_job_and_a_wrong_request_are_refused(reader: TestClient) -> None:

@@ -29,13 +29,13 @@ def ask(client: TestClient, **asked: Any) -> Any:
 def test_a_chip_is_searched_for_as_the_gallery_does(reader: TestClient, made: Path) -> None:
     gallery = Gallery.open(made)
     name = ids(gallery)[5]
-    found = ask(reader, chip=name, k=7)
+    found = ask(reader, examples=[name], k=7)
     wanted = gallery.search(name, k=7)
     assert [hit["id"] for hit in found["hits"]] == [hit.id for hit in wanted.hits]
     np.testing.assert_allclose([hit["score"] for hit in found["hits"]], [hit.score for hit in wanted.hits])
     assert name not in [hit["id"] for hit in found["hits"]]
-    assert (found["query"]["chip"], found["query"]["told"]) == (name, name)
-    assert found["query"]["thumbnail"].startswith("data:image/jpeg;base64,")
+    assert (found["example"]["chip"], found["query"]) == (name, name)
+    assert found["example"]["thumbnail"].startswith("data:image/jpeg;base64,")
     assert (found["rows_searched"], found["metric"], found["engine"]) == (CHIPS - 1, "1-trained", "exact")
     assert (found["accepted"], found["truncated"]) == (7, False)
     hit = found["hits"][0]
@@ -50,39 +50,39 @@ def test_an_image_is_found_however_it_lies_and_its_embedding_does_instead(reader
     found = []
     for turn in range(4):
         files = {"image": ("../../x.svg", encoded(np.rot90(picture, turn).copy()), "text/html")}
-        answer = reader.post("/v1/search", files=files, data={"request": '{"k": 20}'})
+        answer = reader.post("/v1/search", files=files, data={"request": '{"k": 20, "turned": true}'})
         assert answer.status_code == 200
         found.append(answer.json())
     first, *others = found
-    assert first["query"]["told"] == "an image"
-    assert len(first["query"]["embedding"]) == 4
+    assert first["query"] == "an image"
+    assert len(first["example"]["embedding"]) == 4
     for other in others:
         assert [hit["id"] for hit in other["hits"]] == [hit["id"] for hit in first["hits"]]
-    again = ask(reader, embedding=first["query"]["embedding"], k=20)
+    again = ask(reader, examples=[first["example"]["embedding"]], k=20)
     assert [hit["id"] for hit in again["hits"]] == [hit["id"] for hit in first["hits"]]
-    assert again["query"]["told"] == "an embedding"
-    answer = reader.post("/v1/search", files={"image": encoded(picture)}, data={"request": '{"turned": false}'})
-    assert len(answer.json()["query"]["embedding"]) == 8
+    assert again["query"] == "an embedding"
+    answer = reader.post("/v1/search", files={"image": encoded(picture)}, data={"request": "{}"})
+    assert len(answer.json()["example"]["embedding"]) == 8
     assert len(answer.json()["hits"]) == 50
 
 
 def test_marks_filters_metric_and_prior_reach_the_gallery(reader: TestClient, made: Path) -> None:
     gallery = Gallery.open(made)
     names = ids(gallery)
-    where = {"label": [KINDS[0]], "since": "2025-02-01", "until": "2025-11", "within": [3, 50, 6, 60], "labelled": True}
+    where = {"label": [KINDS[0]], "since": "2025-02-01", "until": "2025-11", "box": [3, 50, 6, 60], "labelled": True}
     found = ask(
-        reader, chip=names[0], positive=[names[5]], negative=[names[1]], k=5, where=where, metric="cosine", prior=0.2
+        reader, examples=[names[0], names[5]], counter_examples=[names[1]], k=5, where=where, metric="cosine", prior=0.2
     )
     wanted = gallery.search(
         [names[0], names[5]],
         5,
         counter_examples=[names[1]],
-        where=Where(label=KINDS[0], since="2025-02-01", until="2025-11", within=(3, 50, 6, 60), labelled=True),
+        where=Where(label=KINDS[0], since="2025-02-01", until="2025-11", box=(3, 50, 6, 60), labelled=True),
         metric="cosine",
         prior=0.2,
     )
     assert [hit["id"] for hit in found["hits"]] == [hit.id for hit in wanted.hits]
-    assert (found["metric"], found["prior"], found["query"]["told"]) == ("cosine", 0.2, wanted.query)
+    assert (found["metric"], found["prior"], found["query"]) == ("cosine", 0.2, wanted.query)
     assert {hit["label"] for hit in found["hits"]} == {KINDS[0]}
 
 
@@ -91,9 +91,12 @@ def test_a_rate_accepts_what_the_gallery_accepts_and_a_long_answer_is_cut(made: 
     name = ids(gallery)[0]
     wanted = gallery.search(name, false_alarm_rate=0.3)
     assert len(wanted) > 5
+    asked = {"examples": [name], "false_alarm_rate": 0.3}
     with client_of(gallery, hits=5) as client:
-        found = ask(client, chip=name, false_alarm_rate=0.3)
-        lines = client.post("/v1/search", json={"chip": name, "false_alarm_rate": 0.3}, headers={"accept": "text/csv"})
+        found = ask(client, **asked)
+        lines = client.post(
+            "/v1/search", json={"examples": [name], "false_alarm_rate": 0.3}, headers={"accept": "text/csv"}
+        )
     assert (found["accepted"], found["truncated"], len(found["hits"])) == (len(wanted), True, 5)
     assert found["requested_false_alarm_rate"] == 0.3
     assert found["threshold"]["value"] == pytest.approx(float(wanted.threshold or 0))
@@ -102,20 +105,24 @@ def test_a_rate_accepts_what_the_gallery_accepts_and_a_long_answer_is_cut(made: 
     assert lines.headers["x-lookdown-accepted"] == str(len(wanted))
     assert lines.headers["x-lookdown-truncated"] == "false"
     with client_of(gallery, exported_hits=5) as client:
-        cut = client.post("/v1/search", json={"chip": name, "false_alarm_rate": 0.3}, headers={"accept": "text/csv"})
+        cut = client.post(
+            "/v1/search", json={"examples": [name], "false_alarm_rate": 0.3}, headers={"accept": "text/csv"}
+        )
     assert (cut.headers["x-lookdown-accepted"], cut.headers["x-lookdown-truncated"]) == (str(len(wanted)), "true")
 
 
 def test_hits_are_also_a_map_layer_and_a_table(reader: TestClient, made: Path) -> None:
     name = ids(Gallery.open(made))[0]
     layer = reader.post(
-        "/v1/search", json={"chip": name, "k": 30}, headers={"accept": "text/html, application/geo+json;q=0.9"}
+        "/v1/search", json={"examples": [name], "k": 30}, headers={"accept": "text/html, application/geo+json;q=0.9"}
     )
     assert layer.headers["content-type"] == "application/geo+json"
     assert layer.headers["content-disposition"] == 'attachment; filename="hits.geojson"'
     assert layer.json()["type"] == "FeatureCollection"
-    assert len(layer.json()["features"]) + layer.json()["without_place"] == 30
-    table = reader.post("/v1/search", json={"chip": name, "k": 3}, headers={"accept": "application/json;q=0, text/csv"})
+    assert len(layer.json()["features"]) + layer.json()["without_footprint"] == 30
+    table = reader.post(
+        "/v1/search", json={"examples": [name], "k": 3}, headers={"accept": "application/json;q=0, text/csv"}
+    )
     assert table.headers["content-type"] == "text/csv; charset=utf-8"
     rows = list(csv.DictReader(io.StringIO(table.text)))
     assert len(rows) == 3
@@ -126,22 +133,25 @@ def test_hits_are_also_a_map_layer_and_a_table(reader: TestClient, made: Path) -
     ("asked", "status", "told"),
     [
         ({}, 422, "say what to find"),
-        ({"chip": "a", "embedding": [1]}, 422, "one of them"),
-        ({"chip": "nothing"}, 404, "no chip 'nothing'"),
-        ({"chip": "/etc/passwd"}, 404, "no chip"),
-        ({"embedding": [1, 2]}, 422, "an embedding must be 8 finite numbers"),
-        ({"embedding": [[1] * 8, [1, 2]]}, 422, "the same number of values"),
-        ({"embedding": [0] * 8}, 422, ""),
-        ({"embedding": [1e300] * 8}, 422, "less than or equal"),
-        ({"embedding": [1] * 8, "positive": ["/etc/hostname"]}, 404, "no chip"),
-        ({"embedding": [1] * 8, "negative": ["/etc/hostname"]}, 404, "no chip"),
-        ({"embedding": [1] * 8, "k": 5, "false_alarm_rate": 0.1}, 422, "not both"),
-        ({"embedding": [1] * 8, "k": 0}, 422, "k: "),
-        ({"embedding": [1] * 8, "metric": "9-none"}, 404, "no metric '9-none'"),
-        ({"embedding": [1] * 8, "false_alarm_rate": 0.1, "metric": "cosine"}, 409, "knows no false-alarm rates"),
-        ({"embedding": [1] * 8, "where": {"since": "yesterday"}}, 422, "not a time"),
-        ({"embedding": [1] * 8, "where": {"within": [0, 80, 1, 10]}}, 422, "within"),
-        ({"embedding": [1] * 8, "wher": {}}, 422, "wher: Extra inputs"),
+        ({"examples": []}, 422, "say what to find"),
+        ({"examples": ["nothing"]}, 404, "no chip 'nothing'"),
+        ({"examples": ["/etc/passwd"]}, 404, "no chip"),
+        ({"examples": [[1, 2]]}, 422, "an embedding must be 8 finite numbers"),
+        ({"examples": [[[1] * 8, [1, 2]]]}, 422, "the same number of values"),
+        ({"examples": [[0] * 8]}, 422, ""),
+        ({"examples": [[1e300] * 8]}, 422, "less than or equal"),
+        ({"examples": [[1] * 8, "/etc/hostname"]}, 404, "no chip"),
+        ({"examples": [[1] * 8], "counter_examples": ["/etc/hostname"]}, 404, "no chip"),
+        ({"examples": [[1] * 8], "k": 5, "false_alarm_rate": 0.1}, 422, "not both"),
+        ({"examples": [[1] * 8], "k": 0}, 422, "k: "),
+        ({"examples": [[1] * 8], "metric": "9-none"}, 404, "no metric '9-none'"),
+        ({"examples": [[1] * 8], "false_alarm_rate": 0.1, "metric": "cosine"}, 409, "knows no false-alarm rates"),
+        ({"examples": [[1] * 8], "where": {"since": "yesterday"}}, 422, "not a time"),
+        ({"examples": [[1] * 8], "where": {"box": [0, 80, 1, 10]}}, 422, "box"),
+        ({"examples": [[1] * 8], "where": {"polygon": "POINT (1 1)"}}, 422, "polygon"),
+        ({"examples": [[1] * 8], "overlap": 2}, 422, "overlap: "),
+        ({"examples": [[1] * 8], "expand": 1000}, 422, "expand: "),
+        ({"examples": [[1] * 8], "wher": {}}, 422, "wher: Extra inputs"),
     ],
 )
 def test_what_cannot_be_asked_is_told_in_a_sentence(
@@ -156,7 +166,7 @@ def test_what_cannot_be_asked_is_told_in_a_sentence(
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{", b"[1]", b'{"embedding": [NaN]}', b'{"chip": "\\ud800"}', b"\xff", b"[" * 9999]
+    "body", [b"", b"{", b"[1]", b'{"examples": [[NaN]]}', b'{"examples": ["\\ud800"]}', b"\xff", b"[" * 9999]
 )
 def test_what_is_no_json_is_refused(reader: TestClient, body: bytes) -> None:
     answer = reader.post("/v1/search", content=body, headers={"content-type": "application/json"})
@@ -174,8 +184,8 @@ def test_other_bodies_and_broken_forms_are_refused(reader: TestClient) -> None:
     image = encoded(pixels(0, 0))
     assert reader.post("/v1/search", files={"image": image}, data={"request": "{"}).status_code == 422
     assert reader.post("/v1/search", data={"image": "text", "request": "{}"}, files={"b": b""}).status_code == 422
-    both = reader.post("/v1/search", files={"image": image}, data={"request": json.dumps({"chip": "a"})})
-    assert both.status_code == 422
+    both = reader.post("/v1/search", files={"image": image}, data={"request": json.dumps({"examples": ["a"]})})
+    assert both.status_code == 404  # there is no such chip
 
 
 def test_thresholds_fall_with_the_rate_and_densities_have_the_area_of_one(reader: TestClient, made: Path) -> None:

@@ -1,4 +1,4 @@
-"""Results as one page to look at: a contact sheet that needs no other file, no script and no network."""
+"""Results as a contact sheet: one HTML page that needs no other file, no script and no network."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ import base64
 from html import escape
 
 from lookdown.gallery.results.hit import Hit, Results
-from lookdown.gallery.results.plain_text import cut, one_line
-from lookdown.gallery.results.wording import expectation, explanations, headline, posterior_text, rate_text, score_text
+from lookdown.gallery.results.wording import (
+    expectation,
+    explanations,
+    headline,
+    one_line,
+    posterior_text,
+    rate_text,
+    score_text,
+)
 
 __all__ = ["to_html"]
 
@@ -92,11 +99,14 @@ footer {
 
 
 def to_html(results: Results, query_thumbnail: bytes | None = None) -> str:
-    """Return the page: the query, the hits as pictures with their figures, and what the figures mean."""
-    cards = "".join(_card(rank, hit) for rank, hit in enumerate(results.hits, 1))
+    """Return the page: the query, the hits as pictures with their figures, and what the figures mean.
+
+    query_thumbnail: a JPEG of the query, for the head of the page.
+    """
+    cards = "".join(map(_card, results.hits))
     remarks = _paragraphs(explanations(results))
     return _PAGE.format(
-        title=f"lookdown: {_text(cut(one_line(results.query), 60))}",
+        title=f"lookdown: {_text(one_line(results.query)[:60])}",
         style=_STYLE,
         picture=f"{_image(query_thumbnail, 'the query')}\n" if query_thumbnail else "",
         query=_text(results.query),
@@ -106,9 +116,9 @@ def to_html(results: Results, query_thumbnail: bytes | None = None) -> str:
     )
 
 
-def _card(rank: int, hit: Hit) -> str:
+def _card(hit: Hit) -> str:
     label = hit.label if hit.label is not None else "background" if hit.background else "no label"
-    picture = _image(hit.thumbnail, f"hit {rank}") if hit.thumbnail else "no picture"
+    picture = _image(hit.thumbnail, f"hit {hit.rank}") if hit.thumbnail else "no picture"
     figures = [("score", score_text(hit.score))]
     if hit.posterior is not None:
         figures.append(("posterior", posterior_text(hit.posterior)))
@@ -120,13 +130,13 @@ def _card(rank: int, hit: Hit) -> str:
     origin = "".join(map(_name, (hit.id, hit.source, *([] if hit.time is None else [hit.time]))))
     return (
         f'<li><div class="picture">{picture}</div><div class="caption">'
-        f'<div class="kind">{_name(label)}<span class="rank">{rank:,}</span></div>'
+        f'<div class="kind">{_name(label)}<span class="rank">{hit.rank:,}</span></div>'
         f'<dl>{rows}</dl><div class="from">{origin}</div></div></li>\n'
     )
 
 
 def _name(text: str) -> str:
-    """Return a name that may run right to left or over many lines: kept apart, cut in sight, whole in the title."""
+    """Return a name that may run right to left or be very long: isolated, cut by the style, whole in the title."""
     return f'<bdi class="name" title="{_text(text)}">{_text(text)}</bdi>'
 
 

@@ -7,40 +7,40 @@ import io
 import unicodedata
 from typing import Any
 
+from lookdown.gallery.results.fields import flat_fields
 from lookdown.gallery.results.hit import Results
-from lookdown.gallery.results.plain_values import flat_rows, text
 
 __all__ = ["to_csv"]
 
 _COLUMNS = (
-    "rank", "id", "score", "posterior", "false_alarm_rate", "false_alarm_low", "false_alarm_high",
-    "false_alarm_method", "false_alarm_supported", "label", "background", "scene", "time", "sensor", "gsd", "source",
-    "polygon", "footprint", "merged",
+    "rank", "id", "score", "posterior", "false_alarm_rate", "false_alarm_rate_low", "false_alarm_rate_high",
+    "false_alarm_rate_method", "false_alarm_rate_supported", "label", "background", "scene", "time", "sensor", "gsd",
+    "source", "polygon", "footprint", "merged",
 )  # fmt: skip
-_FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"  # some programs take the four wide signs for the narrow ones
+_FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"  # some programs read the four full-width signs as the plain ones
 
 
 def to_csv(results: Results) -> str:
-    """Return a line a hit below the names of the columns; what is not known is empty.
+    """Return a header and a line per hit; an unknown value is empty.
 
-    Text that a spreadsheet would run as a formula has an apostrophe in front: names come from strangers.
+    Text that a spreadsheet would run as a formula gets an apostrophe in front, since names come from strangers.
     """
     lines = io.StringIO()
     writer = csv.DictWriter(lines, _COLUMNS)
     writer.writeheader()
-    for hit, row in zip(results.hits, flat_rows(results), strict=True):
-        writer.writerow({name: _cell(value) for name, value in (row | {"footprint": text(hit.footprint)}).items()})
+    for hit in results.hits:
+        writer.writerow({name: _cell(value) for name, value in flat_fields(hit).items()})
     return lines.getvalue()
 
 
 def _cell(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f"'{value}" if isinstance(value, str) and _runs(value) else value
+    return f"'{value}" if isinstance(value, str) and _is_formula(value) else value
 
 
-def _runs(cell: str) -> bool:
-    """Whether a spreadsheet may take text for a formula: it may drop spaces and invisible signs in front first."""
+def _is_formula(cell: str) -> bool:
+    """Whether a spreadsheet may run the text; it may first drop spaces and invisible characters in front."""
     if cell.startswith(("\t", "\r", "\n")):
         return True
     signs = (sign for sign in cell if not sign.isspace() and unicodedata.category(sign) not in ("Cc", "Cf"))

@@ -1,4 +1,8 @@
-"""Footprints as map readers want them: whole, within the bounds of the world, outer rings counter-clockwise."""
+"""Footprints as map readers expect them: longitudes from -180 to 180, outer rings counter-clockwise (RFC 7946).
+
+The library `antimeridian` would do part of this. It fails on a hole that crosses the date line, takes a polygon wider
+than 180 degrees for one that crosses it, and does not cut lines or move points.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,7 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.polygon import orient
 
-from lookdown.gallery.results.hit import Results
-
-__all__ = ["place", "without_place"]
+__all__ = ["map_geometry"]
 
 Geometry = Any  # shapely has no types
 
@@ -21,10 +23,10 @@ _KINDS = ("Point", "MultiPoint", "LineString", "MultiLineString", "Polygon", "Mu
 _MANY = (shapely.multipoints, shapely.multilinestrings, shapely.multipolygons)  # by dimension
 
 
-def place(footprint: str | None) -> Geometry | None:
-    """Return WKT in degrees as a geometry with longitudes from -180 to 180, None where it names no place.
+def map_geometry(footprint: str | None) -> Geometry | None:
+    """Return WKT in degrees as a geometry for a map, None where it is missing, unreadable or not on the Earth.
 
-    One that runs on beyond the date line is cut there, as RFC 7946 wants it.
+    A geometry that runs on beyond the date line is cut there.
     """
     geometry = _read(footprint) if footprint else None
     if geometry is None or geometry.geom_type not in _KINDS:
@@ -35,16 +37,11 @@ def place(footprint: str | None) -> Geometry | None:
     return _oriented(_between_the_date_lines(shapely.transform(geometry, _rounded)))  # which drops heights
 
 
-def without_place(results: Results) -> int:
-    """Return how many hits cannot be put on a map."""
-    return sum(place(hit.footprint) is None for hit in results.hits)
-
-
 def _read(footprint: str) -> Geometry | None:
     try:
-        with np.errstate(all="ignore"):  # numbers that are none
+        with np.errstate(all="ignore"):  # coordinates may be NaN
             return shapely.from_wkt(footprint, on_invalid="ignore")
-    except shapely.errors.ShapelyError:  # text that is none, whatever `on_invalid` says
+    except shapely.errors.ShapelyError:  # raised for some texts whatever `on_invalid` is
         return None
 
 
@@ -58,14 +55,14 @@ def _between_the_date_lines(geometry: Geometry) -> Geometry | None:
     geometry = _moved(geometry, -360 * turns)
     if geometry.bounds[2] <= 180:
         return geometry
-    whole = shapely.make_valid(geometry)  # what crosses itself cannot be cut
+    whole = shapely.make_valid(geometry)  # a polygon that crosses itself cannot be cut
     halves = [shapely.intersection(whole, shapely.box(west, -90, west + 360, 90)) for west in (-180, 180)]
     parts = shapely.get_parts(shapely.get_parts([halves[0], _moved(halves[1], -360)]))
     return _collected(shapely.transform(parts, _rounded), shapely.get_dimensions(geometry))
 
 
 def _collected(parts: Sequence[Geometry], dimension: int) -> Geometry | None:
-    """Return parts as one geometry, without those that have shrunk to less, such as an edge that only touches."""
+    """Return the parts as one geometry, without parts of no area or length, such as an edge on the date line."""
     size = (lambda part: 1, lambda part: part.length, lambda part: part.area)[dimension]
     kept = [part for part in parts if size(part)]
     return None if not kept else kept[0] if len(kept) == 1 else _MANY[dimension](kept)

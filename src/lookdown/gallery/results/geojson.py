@@ -6,29 +6,31 @@ import json
 
 from shapely.geometry import mapping
 
-from lookdown.gallery.results.footprints import place
+from lookdown.gallery.results.fields import flat_fields, search_fields
+from lookdown.gallery.results.footprints import map_geometry
 from lookdown.gallery.results.hit import Results
-from lookdown.gallery.results.plain_values import flat_rows, search_record
 
 __all__ = ["to_geojson"]
 
 
 def to_geojson(results: Results) -> str:
-    """Return a feature a hit; hits without a place are left out and counted in `without_place`.
+    """Return a feature per hit with its fields as properties; hits without a footprint are counted and left out.
 
-    What the search was stands beside the features, in members that map programs pass over.
+    The fields of the search stand beside the features, in members that map programs ignore.
     """
     features = []
-    for hit, row in zip(results.hits, flat_rows(results), strict=True):
-        geometry = place(hit.footprint)
+    for hit in results.hits:
+        geometry = map_geometry(hit.footprint)
         if geometry is not None:
-            features.append({"type": "Feature", "id": row["id"], "geometry": mapping(geometry), "properties": row})
+            properties = flat_fields(hit)
+            del properties["footprint"]
+            features.append({
+                "type": "Feature", "id": properties["id"], "geometry": mapping(geometry), "properties": properties,
+            })  # fmt: skip
     layer = {
         "type": "FeatureCollection",
-        "without_place": len(results) - len(features),
-        **search_record(results),
-        "accepted": len(results) + results.beyond,
-        "truncated": results.beyond > 0,
+        "without_footprint": len(results) - len(features),
+        **search_fields(results),
         "features": features,
     }
     return json.dumps(layer, ensure_ascii=False, allow_nan=False)

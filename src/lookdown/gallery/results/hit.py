@@ -1,11 +1,13 @@
-"""What a search returns: hits with their score and what it is worth, and what the search was."""
+"""What a search returns: hits with their scores and what these are worth, and what the search was."""
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from lookdown.errors import MissingExtraError
 from lookdown.metrics.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -14,53 +16,101 @@ if TYPE_CHECKING:
 
 __all__ = ["Hit", "Results"]
 
+_CRS = "OGC:CRS84"  # degrees, longitude before latitude
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A chip that was found."""
+    """A chip that a search returns. JSON, HTTP, CSV and map layers use the same field names.
 
+    rank: its place in the list, from 1.
+    id: of the chip in the gallery; a search takes it as an example.
+    score: a log-likelihood ratio, or the cosine for a gallery without one.
+    posterior: the probability that it is of the query's kind; None where the metric cannot tell.
+    false_alarm_rate: how often a chip of another kind scores as high; None where the metric cannot tell.
+    label: the kind that data or a user gave it, or None.
+    background: whether it is known to show no object.
+    scene, time, sensor, gsd: where it comes from, when it was taken and by what, and metres per pixel.
+    source: the file it was read from.
+    polygon: WKT in pixels of the scene; None where the chip is the whole image.
+    footprint: WKT in degrees of longitude and latitude, or None.
+    thumbnail: a small JPEG, or no bytes.
+    merged: how many other windows of the scene show the same object.
+
+        hit = gallery.search("ferry.jpg", k=10).hits[0]
+        print(hit.id, hit.score, hit.false_alarm_rate)
+    """
+
+    rank: int
     id: str
-    score: float  # a log-likelihood ratio, or the cosine where no ratio was ever estimated
-    posterior: float | None  # the probability that it is of the query's kind, None where the metric cannot say
-    false_alarm_rate: Estimate | None  # how often a chip of another kind scores as much; None where it cannot say
+    score: float
+    posterior: float | None
+    false_alarm_rate: Estimate | None
     label: str | None
     background: bool
     scene: str
     time: str | None
     sensor: str | None
-    gsd: float | None  # metres a pixel
-    source: str  # the file it comes from
-    polygon: str | None  # WKT in pixels of the scene, None where the chip is the whole image
-    footprint: str | None  # WKT in degrees of longitude and latitude
-    thumbnail: bytes = field(repr=False)  # JPEG
-    merged: int = 0  # other windows of the scene that show the same object
+    gsd: float | None
+    source: str
+    polygon: str | None
+    footprint: str | None
+    thumbnail: bytes = field(repr=False)
+    merged: int = 0
+
+    def _repr_html_(self) -> str:
+        """Return the thumbnail and the fields as a table, for notebooks."""
+        from lookdown.gallery.results.fields import flat_fields
+
+        rows = "".join(
+            f"<tr><th>{name}</th><td>{escape(str(value))}</td></tr>"
+            for name, value in flat_fields(self).items()
+            if value is not None
+        )
+        image = f'<img alt="" src="data:image/jpeg;base64,{base64.b64encode(self.thumbnail).decode()}">'
+        return f"{image if self.thumbnail else ''}<table>{rows}</table>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Results:
-    """Hits, best first.
+    """Hits, best first, and what the search was. Printed, it is a table; a notebook shows the hits as pictures.
 
-    Printed, it is a table; in a notebook, the hits are shown as pictures.
+    query: what was searched for, in words.
+    hits: best first.
+    rows_searched: how many chips were compared with the query.
+    metric: its name in the gallery.
+    engine: `exact`, `ivf` or `milvus`.
+    prior: the share of chips assumed to be of the query's kind.
+    requested_false_alarm_rate: the rate of the request, None where it asked for a number of hits.
+    threshold: the score that goes with that rate.
+    expected_false_hits: the rate at the threshold, or at the last hit, times `rows_searched`.
+    accepted: how many hits there are in all. Where not all are returned, windows beyond them are not merged.
+    notes: what a reader should know about the figures.
 
-        results = gallery.search("chips/ferry-0001.jpg", k=10)
-        results.hits[0].score
+        results = gallery.search("ferry.jpg", k=10)
+        print(results)
         results.to_pandas()
     """
 
-    query: str  # what was searched for, in words
+    query: str
     hits: tuple[Hit, ...]
-    rows: int  # chips that were compared with the query
-    metric: str  # its name in the gallery
-    engine: str  # "exact" or "ivf"
-    prior: float  # share of the chips taken to be of the query's kind before any is looked at
-    requested_rate: float | None  # the false-alarm rate that was asked for, None where it was a number of hits
-    threshold: Estimate | None  # the score that goes with it
-    expected_false_hits: Estimate | None  # at the score of the last hit, or at the threshold: rate x rows
-    notes: tuple[str, ...] = ()  # what the reader should know of the figures
-    beyond: int = 0  # further windows that the rate accepts, left out because no more were asked for; not all merged
+    rows_searched: int
+    metric: str
+    engine: str
+    prior: float
+    requested_false_alarm_rate: float | None
+    threshold: Estimate | None
+    expected_false_hits: Estimate | None
+    accepted: int
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.hits)
+
+    @property
+    def truncated(self) -> bool:
+        """Whether more hits were accepted than are returned."""
+        return self.accepted > len(self.hits)
 
     def __repr__(self) -> str:
         from lookdown.gallery.results.terminal_table import table
@@ -68,20 +118,32 @@ class Results:
         return table(self)
 
     def _repr_html_(self) -> str:
-        """Return the contact sheet in a frame of its own, which keeps its style from the notebook's."""
+        """Return the contact sheet in a frame, which keeps its style apart from the notebook's."""
         from lookdown.gallery.results.contact_sheet import to_html
 
         frame = 'style="width: 100%; height: 32rem; border: 0" title="hits" sandbox'
         return f'<iframe {frame} srcdoc="{escape(to_html(self), quote=True)}"></iframe>'
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a row a hit, with the columns of the CSV file; it needs the extra `frames`."""
-        from lookdown.gallery.results.frames import to_pandas
-
-        return to_pandas(self)
+        """Return a data frame with a row per hit and the columns of the CSV file; needs the extra `frames`."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingExtraError("a data frame", "frames") from error
+        return pandas.DataFrame(self._flat_rows())
 
     def to_geopandas(self) -> geopandas.GeoDataFrame:
-        """Return the same rows with the footprints as geometry, in degrees of longitude and latitude."""
-        from lookdown.gallery.results.frames import to_geopandas
+        """Return the same rows with footprints as geometry, in degrees; a hit without a footprint has none."""
+        try:
+            import geopandas
+        except ImportError as error:
+            raise MissingExtraError("a data frame with geometry", "frames") from error
+        from lookdown.gallery.results.footprints import map_geometry
 
-        return to_geopandas(self)
+        frame = self.to_pandas().drop(columns="footprint", errors="ignore")
+        return geopandas.GeoDataFrame(frame, geometry=[map_geometry(hit.footprint) for hit in self.hits], crs=_CRS)
+
+    def _flat_rows(self) -> list[dict[str, Any]]:
+        from lookdown.gallery.results.fields import flat_fields
+
+        return [flat_fields(hit) for hit in self.hits]

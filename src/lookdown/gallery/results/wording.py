@@ -1,17 +1,18 @@
-"""What the table and the contact sheet say of a search, in the same words and the same figures."""
+"""The sentences and figures that the terminal table and the contact sheet share."""
 
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Callable
 
 from lookdown.gallery.results.hit import Results
-from lookdown.gallery.results.plain_text import one_line
 from lookdown.metrics.estimate import Estimate
 
-__all__ = ["ABSENT", "expectation", "explanations", "headline", "posterior_text", "rate_text", "score_text"]
+__all__ = ["ABSENT", "expectation", "explanations", "headline", "one_line", "posterior_text", "rate_text", "score_text"]
 
 ABSENT = "-"
+_JOINERS = "\u200c\u200d"  # they shape letters and emoji, and are harmless
 _RESTS_ON = {
     "empirical": "too few held-out pairs reach such scores",
     "analytic": "it comes from the formula of the fitted model, not from held-out pairs",
@@ -20,21 +21,25 @@ _RESTS_ON = {
 
 
 def headline(results: Results, query: str) -> str:
-    """Return what was searched and how, in one sentence; `query` is the query as the page can show it."""
-    asked = "" if results.requested_rate is None else f" at a false-alarm rate of {results.requested_rate:.2g}"
-    found = _count(len(results), "hit") if results.hits else "no hits"
+    """Return what was searched and how, in one sentence.
+
+    query: the name of the query, as the page or the terminal can show it.
+    """
+    rate = results.requested_false_alarm_rate
+    condition = "" if rate is None else f" at a false-alarm rate of {rate:.2g}"
+    hits = _count(len(results), "hit") if results.hits else "no hits"
     order = ", best first" if len(results) > 1 else ""
     return (
-        f"Searched {_count(results.rows, 'chip')} for {query}: {found}{asked}{order} (metric "
+        f"Searched {_count(results.rows_searched, 'chip')} for {query}: {hits}{condition}{order} (metric "
         f"{one_line(results.metric)}, engine {one_line(results.engine)})."
     )
 
 
 def expectation(results: Results) -> str:
-    """Return how many hits are expected to be false, in words, or what to do where there is none."""
+    """Return how many hits are expected to be false, or what to do where there are no hits."""
     if not results.hits:
         return _advice(results)
-    expected, found = results.expected_false_hits, len(results)
+    expected, hits = results.expected_false_hits, len(results)
     if expected is None or not math.isfinite(expected):
         if any(hit.false_alarm_rate is not None for hit in results.hits):
             return "How many of these hits are false is not known."
@@ -43,20 +48,24 @@ def expectation(results: Results) -> str:
             f"label some chips and calibrate {one_line(results.metric)} on them."
         )
     about = _about(expected)
-    rate = f"rate {expected / results.rows:.2g} x {_count(results.rows, 'chip')}" if results.rows else "no chips"
+    rate = (
+        f"rate {expected / results.rows_searched:.2g} x {_count(results.rows_searched, 'chip')}"
+        if results.rows_searched
+        else "no chips"
+    )
     behind = f": {rate}{_interval(expected, _amount)}."
-    if found > 1 and expected < found:
-        return f"{about} of these {found:,} hits are expected to be false{behind}"
-    if expected < found:
+    if hits > 1 and expected < hits:
+        return f"{about} of these {hits:,} hits are expected to be false{behind}"
+    if expected < hits:
         return f"{about} false hits are expected where this one was found{behind}"
     return (
-        f"As many as all of {_count(found, 'hit')} may be false. {about} chips of another kind are expected to score "
+        f"As many as all of {_count(hits, 'hit')} may be false. {about} chips of another kind are expected to score "
         f"as much{behind}"
     )
 
 
 def explanations(results: Results) -> list[str]:
-    """Return what the figures mean and rest on, a sentence each, and the notes."""
+    """Return sentences on what the figures mean and what they rest on, and the notes."""
     sentences = [_threshold(results)]
     if any(hit.false_alarm_rate is not None for hit in results.hits):
         sentences.append("False-alarm rate: how often a chip of another kind scores as much as the hit, or more.")
@@ -68,6 +77,13 @@ def explanations(results: Results) -> list[str]:
     return [sentence for sentence in [*sentences, _question_mark(results), *map(one_line, results.notes)] if sentence]
 
 
+def one_line(text: str) -> str:
+    """Return text on one line, without codes that move a cursor, colour a terminal or change the direction."""
+    if text.isascii() and text.isprintable():  # nearly always
+        return text
+    return "".join(map(_printable, text))
+
+
 def score_text(score: float) -> str:
     """Return a score to three decimals."""
     if not math.isfinite(score):
@@ -76,7 +92,7 @@ def score_text(score: float) -> str:
 
 
 def posterior_text(posterior: float | None) -> str:
-    """Return a probability; close to one it says so, since 1.000 would be a promise."""
+    """Return a probability; above 0.999 it is not rounded to 1, which would be a promise."""
     if posterior is None or not math.isfinite(posterior):
         return ABSENT
     if posterior > 0.999:
@@ -85,7 +101,7 @@ def posterior_text(posterior: float | None) -> str:
 
 
 def rate_text(rate: Estimate | None) -> str:
-    """Return a rate, `?` behind it where the data do not carry it; a zero is shown by what it is below."""
+    """Return a rate, with `?` where held-out data do not support it; for a zero, return its upper bound."""
     if rate is None or not math.isfinite(rate):
         return ABSENT
     mark = "" if rate.supported else "?"
@@ -94,11 +110,18 @@ def rate_text(rate: Estimate | None) -> str:
     return f"{float(rate):.2g}{mark}"
 
 
+def _printable(character: str) -> str:
+    if character.isspace():
+        return " "
+    hidden = unicodedata.category(character) in ("Cc", "Cf", "Cs") and character not in _JOINERS
+    return "\ufffd" if hidden else character
+
+
 def _advice(results: Results) -> str:
     """Say what to do about an empty result."""
-    if not results.rows:
+    if not results.rows_searched:
         return "No chip was compared with the query: the filter keeps none, or the gallery is empty. Widen the filter."
-    if results.requested_rate is None:
+    if results.requested_false_alarm_rate is None:
         return "No chip was kept. Ask for more hits, or widen the filter."
     least = "" if results.threshold is None else f" a score of {score_text(results.threshold)}"
     return f"No chip reaches{least or ' the threshold'}. Ask for a higher false-alarm rate, or for a number of hits."
@@ -108,7 +131,11 @@ def _threshold(results: Results) -> str:
     threshold = results.threshold
     if threshold is None or not math.isfinite(threshold):
         return ""
-    rate = "" if results.requested_rate is None else f" for a false-alarm rate of {results.requested_rate:.2g}"
+    rate = (
+        ""
+        if results.requested_false_alarm_rate is None
+        else f" for a false-alarm rate of {results.requested_false_alarm_rate:.2g}"
+    )
     mark = "" if threshold.supported else " (?)"
     return f"The threshold{rate} is a score of {score_text(threshold)}{mark}{_interval(threshold, score_text)}."
 
@@ -120,15 +147,15 @@ def _question_mark(results: Results) -> str:
     return f"A figure with ? is not supported by held-out data: {reasons}." if methods else ""
 
 
-def _interval(estimate: Estimate, shown: Callable[[float], str]) -> str:
+def _interval(estimate: Estimate, number: Callable[[float], str]) -> str:
     if not (math.isfinite(estimate.low) and math.isfinite(estimate.high)):
         return ""
-    return f", 95 % from {shown(estimate.low)} to {shown(estimate.high)}"
+    return f", 95 % from {number(estimate.low)} to {number(estimate.high)}"
 
 
 def _about(expected: Estimate) -> str:
     mark = "" if expected.supported else " (?)"
-    if float(expected) == 0 and expected.high > 0:  # none was seen, which is not the same as none; false for NaN
+    if float(expected) == 0 and expected.high > 0:  # none was seen, which does not mean there are none; false for NaN
         return f"Fewer than {_amount(expected.high)}{mark}"
     return f"Fewer than 0.01{mark}" if expected < 0.01 else f"About {_amount(expected)}{mark}"
 

@@ -11,8 +11,17 @@ from numpy.typing import NDArray
 from lookdown.errors import EngineError
 from lookdown.gallery.scale.milvus_collection import MOST, Found, Keys, MilvusCollection, MilvusGallery
 from lookdown.gallery.scale.milvus_facts import facts_of, stamps_of, term_of
-from lookdown.gallery.search.engines.engine import Nearest, Vectors, VectorStream
-from lookdown.gallery.search.engines.measuring import SPARE, as_points, closeness_to, mean_of, nearest_first, nothing
+from lookdown.gallery.search.engines.engine import (
+    SPARE,
+    Nearest,
+    Vectors,
+    VectorStream,
+    as_points,
+    closeness_to,
+    mean_of,
+    nearest_first,
+    nothing,
+)
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.snapshot import FilterColumns, Rows
 from lookdown.metrics.inputs import as_count, as_number

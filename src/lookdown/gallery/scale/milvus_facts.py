@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lookdown.gallery.search.region import Box, Region
+from lookdown.gallery.search.region import Box
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns
 from lookdown.gallery.store.timestamps import earliest, latest
@@ -74,8 +74,8 @@ def _conditions(where: Where) -> Iterator[str]:
         yield f"time >= {int(earliest(where.since, 'since').astype(np.int64))}"
     if where.until is not None:
         yield f"time <= {int(latest(where.until, 'until').astype(np.int64))}"
-    if where.within is not None:
-        yield f"({' or '.join(_meets(box) for box in Region.of(where.within).boxes())})"
+    for region in where.regions():
+        yield f"({' or '.join(_meets(box) for box in region.boxes())})"
 
 
 def _meets(box: Box) -> str:

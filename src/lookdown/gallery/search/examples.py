@@ -1,10 +1,10 @@
-"""What is searched for: images, embeddings or chips of the gallery, as raw embeddings."""
+"""Examples of what to find: images, embeddings or chips of the gallery, as raw embeddings."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -38,12 +38,12 @@ TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # what one begins with
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Raw embeddings of what is to be found, and which of them are chips of the gallery itself."""
+    """Raw embeddings of examples, and which of them are chips of the gallery."""
 
     embeddings: Embeddings  # (n, d)
     weights: NDArray[np.float64]  # (n,): views of one object share its weight of 1
     rows: Rows  # of those that are in the gallery
-    told: str  # in words
+    description: str
 
     @property
     def objects(self) -> int:
@@ -52,34 +52,41 @@ class Examples:
 
 
 def as_examples(
-    given: Example | Sequence[Example], snapshot: Snapshot, embedder: AnyEmbedder | None, *, turned: bool = False
+    examples: Example | Sequence[Example],
+    snapshot: Snapshot,
+    embedder: Callable[[], AnyEmbedder | None],
+    *,
+    turned: bool = False,
+    files: bool = True,
 ) -> Examples:
-    """Read one example or several.
+    """Read one example or several, in the forms that `SearchRequest` takes.
 
-    Each is an image (a file, the bytes of one, or pixels as uint8 (h, w, bands)), an embedding (d,), several of one
-    object (views, d), or the id of a chip in the gallery. A text is an id if there is such a chip, else the name of a
-    file. With `turned` an image is seen in its four quarter turns.
+    embedder: loads the network; called only for images, since loading takes a second.
+    turned: embed an image in its four quarter turns.
+    files: whether a text that is not the id of a chip is the name of a file; False for texts from clients.
     """
-    several = one_or_several(given)
+    several = one_or_several(examples)
     embeddings: list[Embeddings] = [np.empty((0, snapshot.dimension), np.float32)]
     names = [example for example in several if isinstance(example, str)]
-    found = snapshot.find(names)
-    rows = found[found >= 0]
-    known = set(np.array(names, object)[found >= 0])
+    positions = snapshot.find(names)
+    if not files:
+        _refuse_files(several, names, positions, snapshot)
+    rows = positions[positions >= 0]
+    ids = set(np.array(names, object)[positions >= 0])
     chips = iter(snapshot.embeddings(rows)[:, None] if len(rows) else ())
     for example in several:
-        if isinstance(example, str) and example in known:
+        if isinstance(example, str) and example in ids:
             embeddings.append(next(chips))
         else:
             embeddings.append(_embedded(example, snapshot, embedder, 4 if turned else 1))
-    told = _told(several[0]) if len(several) == 1 else f"{len(several)} examples"
+    description = _described(several[0]) if len(several) == 1 else f"{len(several)} examples"
     weights = np.concatenate([np.full(len(views), 1 / max(len(views), 1)) for views in embeddings])
-    return Examples(np.concatenate(embeddings), weights, rows, told)
+    return Examples(np.concatenate(embeddings), weights, rows, description)
 
 
-def one_or_several(given: Example | Sequence[Example]) -> list[Example]:
-    """Return a list of examples: a text, bytes or an array is one, though it has a length."""
-    return list(given) if isinstance(given, list | tuple) else [given]  # type: ignore[list-item]
+def one_or_several(examples: Example | Sequence[Example]) -> list[Example]:
+    """Return a list of examples; a text, bytes or an array is one example, though it has a length."""
+    return list(examples) if isinstance(examples, list | tuple) else [examples]  # type: ignore[list-item]
 
 
 def picture(example: Example, snapshot: Snapshot) -> bytes | None:
@@ -99,18 +106,26 @@ def is_embedding(example: Example) -> bool:
     )
 
 
-def _embedded(example: Example, snapshot: Snapshot, embedder: AnyEmbedder | None, turns: int) -> Embeddings:
+def _refuse_files(examples: list[Example], names: list[str], positions: Rows, snapshot: Snapshot) -> None:
+    if any(isinstance(example, Path) for example in examples):
+        raise InputError("an example is an id, the bytes of an image, pixels or an embedding here, not a path")
+    if (positions < 0).any():
+        raise GalleryError(f"{snapshot.folder} has no chip {names[int(np.argmin(positions))]!r}; see `lookdown search`")
+
+
+def _embedded(example: Example, snapshot: Snapshot, load: Callable[[], AnyEmbedder | None], turns: int) -> Embeddings:
     """Return (views, d)."""
     if isinstance(example, np.ndarray) and is_embedding(example):
         return _vectors(example, snapshot.dimension)
     if isinstance(example, str) and not os.path.isfile(example):  # noqa: PTH113  # Path raises at some names
         raise GalleryError(f"{_shown(example)} is neither a chip of {snapshot.folder} nor a file; check the name")
+    embedder = load()
     if embedder is None:
         raise GalleryError(
             f"{snapshot.folder} has no embedder, so it cannot be asked for images; give an embedding or an id"
         )
     pixels = _pixels(example, snapshot, embedder.settings.size)  # as chips of the gallery were read
-    pixels = fit_bands(pixels, embedder.settings.bands, _told(example))
+    pixels = fit_bands(pixels, embedder.settings.bands, _described(example))
     return np.asarray(embedder.embed(turned_squares(pixels, embedder.settings.size, turns)))
 
 
@@ -155,7 +170,7 @@ def _suffix(beginning: bytes) -> str:
     return ".tif" if beginning[:4] in TIFF else ".image"
 
 
-def _told(example: Example) -> str:
+def _described(example: Example) -> str:
     if isinstance(example, str | Path):
         return str(example)
     return "an embedding" if is_embedding(example) else "an image"

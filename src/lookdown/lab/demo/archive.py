@@ -72,7 +72,7 @@ def accept(gallery: Gallery, world: Path, rate: float) -> list[Accepted]:
     standing = _standing(world)
     found = []
     for kind in TRAINED:
-        results = gallery.search(_examples(world, kind)[0], false_alarm_rate=rate, overlap=None)  # rates are of windows
+        results = gallery.search(_examples(world, kind)[0], false_alarm_rate=rate, overlap=1)  # rates are of windows
         found.append(Accepted(kind, results, sum(_shows(hit, kind, standing) for hit in results.hits)))
     return found
 

@@ -193,8 +193,9 @@ def _accepted(found: Sequence[Accepted]) -> str:
         doubt = "" if expected.supported else ", which the chips kept back are too few to support"
         told = f"; {expected:.0f} others are expected ({expected.low:.0f} to {expected.high:.0f}{doubt})"
     return (
-        f"Instead of a number of hits, a false-alarm rate: at {first.requested_rate:g}, an example accepts {right:.1f} "
-        f"chips and windows of its kind and {false:.1f} others of {first.rows:,}{told}. That is the mean over one "
-        f"example of each of {len(found)} kinds. The rate was measured on places that were kept back in training, "
-        "among kinds alone; most of this archive is ground, which is easier to tell from an object, so fewer come."
+        f"Instead of a number of hits, a false-alarm rate: at {first.requested_false_alarm_rate:g}, an example accepts "
+        f"{right:.1f} chips and windows of its kind and {false:.1f} others of {first.rows_searched:,}{told}. That is "
+        f"the mean over one example of each of {len(found)} kinds. The rate was measured on places that were kept back "
+        "in training, among kinds alone; most of this archive is ground, which is easier to tell from an object, so "
+        "fewer come."
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 from lookdown.adaptation import Adaptation
 from lookdown.chips.manifest import Manifest
 from lookdown.errors import OutputError
-from lookdown.gallery.results.writing import write
+from lookdown.gallery.results.write import write
 from lookdown.lab.demo.archive import accept, build_gallery, search_scenes
 from lookdown.lab.demo.comparison import (
     ADAPTED,

@@ -33,14 +33,14 @@ export function createFilters({ onChange, onDraw }) {
   const chosen = () => [...form.querySelectorAll("#labels input:checked")].map((box) => box.value);
   const sides = () => SIDES.map((side) => fields[side].value.trim().replace(",", "."));
 
-  function within() {
+  function area() {
     const typed = sides();
     return typed.every((text) => text === "") ? null : typed.map(Number);
   }
 
   function wrong() {
     const typed = sides();
-    const box = within();
+    const box = area();
     if (box && (typed.includes("") || box.some((value) => !Number.isFinite(value)))) return "Give all four sides of the area, in degrees.";
     if (box && (box.some((value, i) => Math.abs(value) > (i % 2 ? 90 : 180)) || box[1] > box[3])) {
       return "South must not be north of north; degrees go from −180 to 180 and from −90 to 90.";
@@ -50,9 +50,9 @@ export function createFilters({ onChange, onDraw }) {
   }
 
   function where() {
-    const found = { label: chosen(), since: fields.since.value, until: fields.until.value, within: within() };
+    const found = { label: chosen(), since: fields.since.value, until: fields.until.value, box: area() };
     if (!found.label.length) delete found.label;
-    for (const name of ["since", "until", "within"]) if (!found[name]) delete found[name];
+    for (const name of ["since", "until", "box"]) if (!found[name]) delete found[name];
     for (const flag of FLAGS) if (fields[flag].value) found[flag] = fields[flag].value === "true";
     return Object.keys(found).length ? found : null;
   }
@@ -62,7 +62,7 @@ export function createFilters({ onChange, onDraw }) {
     const parts = [
       chosen().join(" or "),
       since && until ? `${since} to ${until}` : since ? `from ${since}` : until ? `to ${until}` : "",
-      within() ? "in an area" : "",
+      area() ? "in an area" : "",
       ...FLAGS.map((flag) => (fields[flag].value ? `${fields[flag].value === "true" ? "only" : "not"} ${flag}` : "")),
     ].filter(Boolean);
     return parts.length ? parts.join(", ") : null;
@@ -93,7 +93,7 @@ export function createFilters({ onChange, onDraw }) {
       for (const box of form.querySelectorAll("#labels input")) box.checked = wanted.label?.includes(box.value) ?? false;
       fields.since.value = wanted.since ?? "";
       fields.until.value = wanted.until ?? "";
-      SIDES.forEach((side, i) => { fields[side].value = wanted.within ? String(wanted.within[i]) : ""; });
+      SIDES.forEach((side, i) => { fields[side].value = wanted.box ? String(wanted.box[i]) : ""; });
       for (const flag of FLAGS) fields[flag].value = wanted[flag] === undefined ? "" : String(wanted[flag]);
       byId("filters-problem").textContent = "";
       take();

@@ -106,7 +106,7 @@ function show(thresholds, { sameSearch = false } = {}) {
   query.show(search.asked.query);
   results.show(search.hits);
   map.show(search.hits, stats.bounds, { stay: sameSearch });
-  map.showArea(search.asked.where?.within);
+  map.showArea(search.asked.where?.box);
   plane.show(search.hits);
   threshold.show(thresholds, search.hits, several);
   byId("found-title").textContent = search.hits.length ? "Results" : "No chip was found";
@@ -196,7 +196,7 @@ function showMarks() {
 }
 
 function filtered() {
-  map.showArea(filters.where()?.within);
+  map.showArea(filters.where()?.box);
   if (search) begin(search.asked.query, search.asked.marks);
 }
 

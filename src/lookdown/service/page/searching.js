@@ -11,7 +11,7 @@ export async function find(api, asked, signal) {
   const answer = await api.search(requestOf(asked, { k: AT_FIRST }), { image, signal });
   const all = answer.hits.length < AT_FIRST;
   return {
-    asked: { ...asked, metric: answer.metric, query: known(asked.query, answer.query) },
+    asked: { ...asked, metric: answer.metric, query: known(asked.query, answer.example) },
     hits: answer.hits,
     knownDownTo: all ? -Infinity : answer.hits.at(-1).score,
     accepted: null, // where a rate accepts more than the server hands out, how many
@@ -53,11 +53,14 @@ export function hasSeveral({ marks }) {
 export function requestOf({ query, where, marks, metric }, size) {
   const marked = [...marks.entries()];
   return {
-    ...(query.chip ? { chip: query.chip } : query.embedding ? { embedding: query.embedding } : {}),
-    positive: marked.filter(([, { how }]) => how === "right").map(([id]) => id),
-    negative: marked.filter(([, { how }]) => how !== "right").map(([id]) => id),
+    examples: [
+      ...(query.chip ? [query.chip] : query.embedding ? [query.embedding] : []),
+      ...marked.filter(([, { how }]) => how === "right").map(([id]) => id),
+    ],
+    counter_examples: marked.filter(([, { how }]) => how !== "right").map(([id]) => id),
     ...(where ? { where } : {}),
     ...(metric ? { metric } : {}),
+    turned: true, // an image may lie in any direction
     ...size,
   };
 }

@@ -13,11 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.datastructures import UploadFile
 
 from lookdown.gallery.store.snapshot import Rows, Snapshot
-from lookdown.service.answers import chips, spread
-from lookdown.service.pictures import redrawn
+from lookdown.service.answers import chips, redrawn, spread
 from lookdown.service.problems import Problem, sentence_of, unknown
 from lookdown.service.routes import PROBLEMS, Responses, form_with_image
-from lookdown.service.schemas import Added, Chip, Chips, Label
+from lookdown.service.schemas import ChipAnswer, ChipsAnswer, Label, NewChipAnswer
 from lookdown.service.served_gallery import GalleryDependency, needs
 
 __all__ = ["router"]
@@ -37,7 +36,7 @@ _THUMBNAIL: Responses = {
     304: {"description": "not modified"},
     **PROBLEMS,
 }
-_ADDED: Responses = {200: {"description": "it is in the gallery already", "model": Added}, **PROBLEMS}
+_ADDED: Responses = {200: {"description": "it is in the gallery already", "model": NewChipAnswer}, **PROBLEMS}
 
 
 class _ImageDescription(BaseModel):
@@ -61,7 +60,7 @@ _ID_PARAMETER = {
 }
 
 
-@router.get("", response_model=Chips, responses=PROBLEMS)
+@router.get("", response_model=ChipsAnswer, responses=PROBLEMS)
 async def list_chips(
     served: GalleryDependency,
     limit: Annotated[int, Query(ge=1, le=500)] = 48,
@@ -102,7 +101,7 @@ async def thumbnail(served: GalleryDependency, id: ChipId, request: Request) -> 
     return await served.reading.run(work)
 
 
-@router.get("/{id}", response_model=Chip, responses=PROBLEMS, openapi_extra=_ID_PARAMETER)
+@router.get("/{id}", response_model=ChipAnswer, responses=PROBLEMS, openapi_extra=_ID_PARAMETER)
 async def read_chip(served: GalleryDependency, id: ChipId) -> Response:
     """Return the metadata of a chip."""
 
@@ -116,7 +115,7 @@ async def read_chip(served: GalleryDependency, id: ChipId) -> Response:
 @router.post(
     "",
     status_code=201,
-    response_model=Added,
+    response_model=NewChipAnswer,
     dependencies=[needs("write")],
     responses=_ADDED,
     openapi_extra={"requestBody": _FORM},

@@ -11,14 +11,14 @@ from lookdown.service.answers import metrics
 from lookdown.service.problems import unknown
 from lookdown.service.routes import PROBLEMS
 from lookdown.service.schemas import (
-    AdaptRequest,
+    AdaptBody,
+    EmptyBody,
     Job,
-    JobStarted,
-    Labelled,
-    LabelsRequest,
-    Metrics,
-    NothingRequest,
-    UseRequest,
+    JobStart,
+    LabelsAnswer,
+    LabelsBody,
+    MetricChoiceBody,
+    MetricsAnswer,
 )
 from lookdown.service.served_gallery import GalleryDependency, needs
 
@@ -27,11 +27,11 @@ __all__ = ["router"]
 router = APIRouter(prefix="/v1", tags=["learning"])
 
 _LEARN = [needs("learn")]
-Nothing = Annotated[NothingRequest | None, Body()]
+Nothing = Annotated[EmptyBody | None, Body()]
 
 
-@router.put("/labels", response_model=Labelled, dependencies=_LEARN, responses=PROBLEMS)
-async def label(request: LabelsRequest, served: GalleryDependency) -> Response:
+@router.put("/labels", response_model=LabelsAnswer, dependencies=_LEARN, responses=PROBLEMS)
+async def label(request: LabelsBody, served: GalleryDependency) -> Response:
     """Label chips; the answer holds the labels from before, to undo the change."""
     ids = [*request.labels, *request.background]
 
@@ -48,14 +48,14 @@ async def label(request: LabelsRequest, served: GalleryDependency) -> Response:
     return await served.change(work)
 
 
-@router.get("/metrics", response_model=Metrics, responses=PROBLEMS)
+@router.get("/metrics", response_model=MetricsAnswer, responses=PROBLEMS)
 async def list_metrics(served: GalleryDependency) -> Response:
     """Return the metrics of the gallery, and which is in use."""
     return await served.reading.run(lambda: JSONResponse(metrics(served.gallery)))
 
 
-@router.put("/metrics/current", response_model=Metrics, dependencies=_LEARN, responses=PROBLEMS)
-async def use(request: UseRequest, served: GalleryDependency) -> Response:
+@router.put("/metrics/current", response_model=MetricsAnswer, dependencies=_LEARN, responses=PROBLEMS)
+async def use(request: MetricChoiceBody, served: GalleryDependency) -> Response:
     """Put another metric into use."""
 
     def work() -> Response:
@@ -78,21 +78,21 @@ async def forget(name: Annotated[str, Path(max_length=100)], served: GalleryDepe
     return Response(status_code=204)
 
 
-@router.post("/adapt", status_code=202, response_model=JobStarted, dependencies=_LEARN, responses=PROBLEMS)
-async def adapt(served: GalleryDependency, request: Annotated[AdaptRequest | None, Body()] = None) -> Job:
+@router.post("/adapt", status_code=202, response_model=JobStart, dependencies=_LEARN, responses=PROBLEMS)
+async def adapt(served: GalleryDependency, request: Annotated[AdaptBody | None, Body()] = None) -> Job:
     """Estimate a new metric from the chips of the gallery."""
-    request = request or AdaptRequest()
+    request = request or AdaptBody()
     options: dict[str, Any] = request.model_dump() | {"clusters": request.clusters or "auto"}
     return served.start("adapt", lambda progress: served.gallery.adapt(**options, use=False, progress=progress))
 
 
-@router.post("/teach", status_code=202, response_model=JobStarted, dependencies=_LEARN, responses=PROBLEMS)
+@router.post("/teach", status_code=202, response_model=JobStart, dependencies=_LEARN, responses=PROBLEMS)
 async def teach(served: GalleryDependency, request: Nothing = None) -> Job:
     """Estimate a new metric with all labels that users have given."""
     return served.start("teach", lambda progress: served.gallery.teach([], [], use=False, progress=progress))
 
 
-@router.post("/calibrate", status_code=202, response_model=JobStarted, dependencies=_LEARN, responses=PROBLEMS)
+@router.post("/calibrate", status_code=202, response_model=JobStart, dependencies=_LEARN, responses=PROBLEMS)
 async def calibrate(served: GalleryDependency, request: Nothing = None) -> Job:
     """Measure the false-alarm rates of the metric in use, on labelled chips."""
     metric = served.gallery.metric  # the one in use now, even if another is in use when the job runs

@@ -12,7 +12,7 @@ from lookdown.service.answers import stats
 from lookdown.service.embedding_map import points, sample
 from lookdown.service.problems import unknown
 from lookdown.service.routes import PROBLEMS, Responses
-from lookdown.service.schemas import EmbeddingMap, Health, Id, Stats
+from lookdown.service.schemas import EmbeddingMapAnswer, HealthAnswer, Id, StatsAnswer
 from lookdown.service.served_gallery import GalleryDependency
 
 __all__ = ["router"]
@@ -23,7 +23,7 @@ _PLAIN_TEXT: Responses = {200: {"content": {"text/plain": {"schema": {"type": "s
 
 
 @router.head("/healthz", include_in_schema=False)
-@router.get("/healthz", response_model=Health)
+@router.get("/healthz", response_model=HealthAnswer)
 async def health() -> Response:
     """Say that the service is up."""
     return JSONResponse({"status": "ok"})
@@ -35,13 +35,13 @@ async def prometheus(served: GalleryDependency) -> Response:
     return Response(served.prometheus.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-@router.get("/v1/stats", response_model=Stats, responses=PROBLEMS)
+@router.get("/v1/stats", response_model=StatsAnswer, responses=PROBLEMS)
 async def overview(served: GalleryDependency) -> Response:
     """Return what the gallery holds, and what this service allows."""
     return await served.reading.run(lambda: JSONResponse(stats(served.gallery, served.settings)))
 
 
-@router.get("/v1/embedding-map", response_model=EmbeddingMap, responses=PROBLEMS)
+@router.get("/v1/embedding-map", response_model=EmbeddingMapAnswer, responses=PROBLEMS)
 async def embedding_map(
     served: GalleryDependency,
     limit: Annotated[int, Query(ge=0, le=5_000)] = 3_000,

@@ -1,7 +1,8 @@
-"""POST /v1/search, and what scores are worth."""
+"""Search, and what scores are worth."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -10,9 +11,10 @@ from fastapi.responses import JSONResponse, Response
 from lookdown.gallery import Results
 from lookdown.gallery.results.csv_text import to_csv
 from lookdown.gallery.results.geojson import to_geojson
-from lookdown.service.queries import answer, search, sent
+from lookdown.service.answers import search_answer
+from lookdown.service.queries import read_body, search
 from lookdown.service.routes import PROBLEMS, Responses, form_with_image
-from lookdown.service.schemas import SearchAnswer, Thresholds
+from lookdown.service.schemas import SearchAnswer, ThresholdsAnswer
 from lookdown.service.served_gallery import GalleryDependency
 
 __all__ = ["router"]
@@ -20,14 +22,12 @@ __all__ = ["router"]
 router = APIRouter(prefix="/v1", tags=["search"])
 
 JSON, GEOJSON, CSV = "application/json", "application/geo+json", "text/csv"
-_REQUEST = {"$ref": "#/components/schemas/SearchRequest"}
+_REQUEST = {"$ref": "#/components/schemas/SearchBody"}
 _BODY: dict[str, Any] = {
     "required": True,
     "content": {
         JSON: {"schema": _REQUEST},
-        **form_with_image(
-            request={"type": "string", "description": "a SearchRequest as JSON", "examples": ['{"k": 20}']}
-        ),
+        **form_with_image(request={"type": "string", "description": "a SearchBody as JSON", "examples": ['{"k": 20}']}),
     },
 }
 _ANSWERS: Responses = {
@@ -41,21 +41,22 @@ _ANSWERS: Responses = {
 
 @router.post("/search", response_model=SearchAnswer, responses=_ANSWERS, openapi_extra={"requestBody": _BODY})
 async def find(request: Request, served: GalleryDependency) -> Response:
-    """Find chips of the same kind as a chip, an embedding or an image: the k best, or all that a rate accepts."""
+    """Find chips of the same kind as the examples: the k best, or all that a rate accepts."""
     wanted = _form(request.headers.get("accept", ""))
-    given = await sent(request, served.settings.json_bytes)
     limits = served.settings
-    found = await search(served, given, limits.hits if wanted == JSON else limits.exported_hits)
+    form = await read_body(request, limits.json_bytes)
+    results, example = await search(served, form, limits.hits if wanted == JSON else limits.exported_hits)
     if wanted == GEOJSON:
-        text = await served.reading.run(lambda: to_geojson(found.results))
-        return _file(text, GEOJSON, "hits.geojson", found.results)
+        text = await served.reading.run(lambda: to_geojson(results))
+        return _file(text, GEOJSON, "hits.geojson", results)
     if wanted == CSV:
-        text = await served.reading.run(lambda: to_csv(found.results))
-        return _file(text, "text/csv; charset=utf-8", "hits.csv", found.results)
-    return await served.reading.run(lambda: JSONResponse(answer(found)))
+        text = await served.reading.run(lambda: to_csv(results))
+        return _file(text, "text/csv; charset=utf-8", "hits.csv", results)
+    answer = partial(search_answer, results, example.embedding, example.thumbnail, example.chip)
+    return await served.reading.run(lambda: JSONResponse(answer()))
 
 
-@router.get("/thresholds", response_model=Thresholds, responses=PROBLEMS)
+@router.get("/thresholds", response_model=ThresholdsAnswer, responses=PROBLEMS)
 async def thresholds(
     served: GalleryDependency,
     metric: Annotated[str | None, Query(max_length=100, description="the one in use, if none is named")] = None,
@@ -71,14 +72,14 @@ async def thresholds(
 
 
 def _form(accept: str) -> str:
-    """Return the form that a client likes best of those there are."""
-    liked = []
-    for place, part in enumerate(accept.lower().split(",")[:20]):
+    """Return the media type that the client prefers, JSON by default."""
+    accepted = []
+    for position, part in enumerate(accept.lower().split(",")[:20]):
         kind, *parameters = (piece.strip() for piece in part.split(";"))
         quality = next((_number(text[2:]) for text in parameters if text.startswith("q=")), 1.0)
         if kind in (JSON, GEOJSON, CSV) and quality > 0:
-            liked.append((-quality, place, kind))
-    return min(liked)[2] if liked else JSON
+            accepted.append((-quality, position, kind))
+    return min(accepted)[2] if accepted else JSON
 
 
 def _number(text: str) -> float:
@@ -91,7 +92,7 @@ def _number(text: str) -> float:
 def _file(text: str, kind: str, name: str, results: Results) -> Response:
     headers = {
         "Content-Disposition": f'attachment; filename="{name}"',
-        "X-Lookdown-Accepted": str(len(results) + results.beyond),
-        "X-Lookdown-Truncated": "true" if results.beyond else "false",
+        "X-Lookdown-Accepted": str(results.accepted),
+        "X-Lookdown-Truncated": "true" if results.truncated else "false",
     }
     return Response(text, media_type=kind, headers=headers)

@@ -27,8 +27,8 @@ from lookdown.gallery.scale.milvus import Milvus
 from lookdown.gallery.scale.milvus_collection import MilvusGallery
 from lookdown.gallery.scale.milvus_server import MilvusServer
 from lookdown.gallery.search.engines.engine import Engine, Vectors, VectorStream
-from lookdown.gallery.search.engines.exact import Exact
-from lookdown.gallery.search.engines.ivf import IVF
+from lookdown.gallery.search.engines.exact import ExactEngine
+from lookdown.gallery.search.engines.ivf import IVFEngine
 from lookdown.gallery.store.snapshot import FilterColumns
 
 
@@ -38,7 +38,7 @@ class Kind:
     recall: float  # without a filter
 
 
-ENGINES = {"exact": Kind(Exact, 1.0), "ivf": Kind(IVF, 0.99)}
+ENGINES = {"exact": Kind(ExactEngine, 1.0), "ivf": Kind(IVFEngine, 0.99)}
 ROWS = 20_000
 Z = clustered(ROWS)
 QUERIES = clustered(40, seed=1)

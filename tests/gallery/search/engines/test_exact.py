@@ -10,14 +10,14 @@ import pytest
 from tests.gallery.search.engines.vectors import assert_all, brute_force, clustered, columns, keeping, share_of, stream
 
 from lookdown.gallery.search.engines.engine import Vectors
-from lookdown.gallery.search.engines.exact import Exact
+from lookdown.gallery.search.engines.exact import ExactEngine
 from lookdown.metrics import ranking
 
 Z, QUERIES = clustered(2000), clustered(20, seed=1)
 
 
-def exact(z: Vectors) -> Exact:
-    return Exact(stream(z), columns(len(z)))
+def exact(z: Vectors) -> ExactEngine:
+    return ExactEngine(stream(z), columns(len(z)))
 
 
 @pytest.mark.parametrize("rows", [16, 100, 4096])
@@ -50,7 +50,7 @@ def test_nothing_is_lost_where_no_centre_helps() -> None:
 def test_the_vectors_are_held_once() -> None:
     z, table = clustered(30_000, 64), columns(30_000)
     tracemalloc.start()
-    engine = Exact(stream(z), table)
+    engine = ExactEngine(stream(z), table)
     size, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert engine.count() == 30_000

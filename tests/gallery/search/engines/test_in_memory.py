@@ -10,13 +10,13 @@ from tests.gallery.search.engines.vectors import assert_all, brute_force, cluste
 
 from lookdown.gallery.search.engines import in_memory
 from lookdown.gallery.search.engines.engine import Vectors
-from lookdown.gallery.search.engines.in_memory import InMemory, Mask
+from lookdown.gallery.search.engines.in_memory import InMemoryEngine, Mask
 from lookdown.gallery.store.snapshot import Rows
 
 Z = clustered(300, 4)
 
 
-class Careless(InMemory):
+class Careless(InMemoryEngine):
     """Proposes the right rows in any order, and for `reaching` all rows."""
 
     def __init__(self, z: Vectors) -> None:
@@ -56,7 +56,7 @@ def test_a_filter_that_keeps_all_rows_is_none() -> None:
 
 def test_long_answers_are_measured_in_slices(monkeypatch: Any) -> None:
     whole = Careless(Z).reaching(Z[0], -np.inf)
-    monkeypatch.setattr(in_memory, "_GAPS", 50)
+    monkeypatch.setattr(in_memory, "_BATCH_NUMBERS", 50)
     sliced = Careless(Z).reaching(Z[0], -np.inf)
     np.testing.assert_array_equal(sliced.rows, whole.rows)
     np.testing.assert_array_equal(sliced.closeness, whole.closeness)

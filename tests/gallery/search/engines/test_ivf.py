@@ -13,23 +13,23 @@ from tests.gallery.search.engines.vectors import assert_all, brute_force, cluste
 
 from lookdown.errors import InputError
 from lookdown.gallery.search.engines.engine import Lists, Vectors, VectorStream
-from lookdown.gallery.search.engines.ivf import IVF
-from lookdown.gallery.search.engines.probing import Trials
+from lookdown.gallery.search.engines.ivf import IVFEngine
+from lookdown.gallery.search.engines.probe_count import Trials
 
 ROWS = 20_000
 Z, QUERIES = clustered(ROWS), clustered(100, seed=1)
 
 
-def ivf(z: Vectors, lists: Lists | None = None, **settings: Any) -> IVF:
-    return IVF(stream(z), columns(len(z)), lists, **settings)
+def ivf(z: Vectors, lists: Lists | None = None, **settings: Any) -> IVFEngine:
+    return IVFEngine(stream(z), columns(len(z)), lists, **settings)
 
 
 @cache
-def first() -> IVF:
+def first() -> IVFEngine:
     return ivf(Z)
 
 
-def mean_recall(engine: IVF, z: Vectors, queries: Vectors, k: int = 50) -> float:
+def mean_recall(engine: IVFEngine, z: Vectors, queries: Vectors, k: int = 50) -> float:
     found = engine.nearest(queries, k)
     return float(np.mean([recall(one, brute_force(z, query), k) for query, one in zip(queries, found, strict=True)]))
 
@@ -179,5 +179,5 @@ def test_the_stream_is_read_no_more_often_than_needed(given: str, passes: int) -
 
     lists = first().assignment.copy()
     lists[0] = -1 if given == "some" else lists[0]
-    IVF(VectorStream(ROWS, 16, batches), columns(ROWS), None if given == "nothing" else lists)
+    IVFEngine(VectorStream(ROWS, 16, batches), columns(ROWS), None if given == "nothing" else lists)
     assert len(read) == passes

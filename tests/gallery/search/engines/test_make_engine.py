@@ -22,7 +22,7 @@ Z = clustered(200)
     ("kind", "many", "name"), [("auto", 200, "exact"), ("auto", 199, "ivf"), ("exact", 1, "exact"), ("ivf", 500, "ivf")]
 )
 def test_auto_is_exact_until_rows_are_many(kind: Any, many: int, name: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr(engines, "MANY", many)
+    monkeypatch.setattr(engines, "EXACT_ROWS", many)
     engine = make_engine(kind, stream(Z), columns(200))
     assert engine.name == name
     assert engine.nearest(Z[:1], 1)[0].rows.tolist() == [0]
@@ -45,7 +45,7 @@ def test_lists_are_read_only_where_they_are_used() -> None:
 
 
 def test_an_unknown_engine_is_refused() -> None:
-    with pytest.raises(InputError, match="one of auto, exact, ivf, got 'hnsw'"):
+    with pytest.raises(InputError, match="no engine 'hnsw'; known are auto, exact, ivf"):
         make_engine("hnsw", stream(Z), columns(200))  # type: ignore[arg-type]
 
 
@@ -61,7 +61,7 @@ def test_a_choice_is_a_name_or_a_server(monkeypatch: Any) -> None:
     assert chosen_engine(server) is server
     assert chosen_engine("milvus", "http://here") == server
     assert chosen_engine("milvus") == MilvusServer(uri="http://there")
-    with pytest.raises(InputError, match="one of auto, exact, ivf and milvus, got 'hnsw'"):
+    with pytest.raises(InputError, match="no engine 'hnsw'; known are auto, exact, ivf, milvus"):
         chosen_engine("hnsw")
     with pytest.raises(InputError, match="ivf searches in this process and has no address"):
         chosen_engine("ivf", "http://here")

@@ -8,18 +8,19 @@ from typing import Literal, cast, get_args
 from lookdown.errors import InputError
 from lookdown.gallery.scale.milvus_server import MilvusServer
 from lookdown.gallery.search.engines.engine import Engine, Lists, VectorStream
-from lookdown.gallery.search.engines.exact import Exact
+from lookdown.gallery.search.engines.exact import ExactEngine
 from lookdown.gallery.store.snapshot import FilterColumns
+from lookdown.suggestions import did_you_mean
 
-__all__ = ["MANY", "EngineChoice", "EngineName", "chosen_engine", "make_engine"]
+__all__ = ["EXACT_ROWS", "EngineChoice", "EngineName", "chosen_engine", "make_engine"]
 
 EngineName = Literal["auto", "exact", "ivf"]  # those that need nothing but memory
 EngineChoice = EngineName | Literal["milvus"] | MilvusServer
-MANY = 1_000_000  # rows up to which comparing with all of them takes a blink
+EXACT_ROWS = 1_000_000  # up to which comparing with all of them is fast enough
 
 
 def chosen_engine(choice: str | MilvusServer, uri: str | None = None) -> EngineName | MilvusServer:
-    """Check a name, and tell where `milvus` is: at the address that is given, or as the environment has it."""
+    """Check the name of an engine; for `milvus`, return its server at `uri`, or at the address in the environment."""
     if isinstance(choice, MilvusServer):
         return choice
     if choice == "milvus":
@@ -28,8 +29,8 @@ def chosen_engine(choice: str | MilvusServer, uri: str | None = None) -> EngineN
         if choice == name and uri is None:
             return cast("EngineName", name)
         if choice == name:
-            raise InputError(f"the engine {name} searches in this process and has no address; leave --uri out")
-    raise InputError(f"engine must be one of {', '.join(get_args(EngineName))} and milvus, got {choice!r}")
+            raise InputError(f"the engine {name} searches in this process and has no address; omit `uri`")
+    raise InputError(f"there is no engine {choice!r}; {did_you_mean(choice, [*get_args(EngineName), 'milvus'])}")
 
 
 def make_engine(
@@ -40,12 +41,12 @@ def make_engine(
 ) -> Engine:
     """Load vectors into an engine; `auto` is exact up to a million rows.
 
-    `lists` is what an approximate engine had as its `assignment`, or a function that reads it, called if needed.
+    lists: the `assignment` of an earlier approximate engine, or a function that reads it, called only if needed.
     """
     if kind not in get_args(EngineName):
-        raise InputError(f"engine must be one of {', '.join(get_args(EngineName))}, got {kind!r}")
-    if kind == "exact" or (kind == "auto" and stream.rows <= MANY):
-        return Exact(stream, columns)
-    from lookdown.gallery.search.engines.ivf import IVF  # faiss: only where it is used
+        raise InputError(f"there is no engine {kind!r}; {did_you_mean(kind, get_args(EngineName))}")
+    if kind == "exact" or (kind == "auto" and stream.rows <= EXACT_ROWS):
+        return ExactEngine(stream, columns)
+    from lookdown.gallery.search.engines.ivf import IVFEngine  # faiss: only where it is used
 
-    return IVF(stream, columns, lists() if callable(lists) else lists)
+    return IVFEngine(stream, columns, lists() if callable(lists) else lists)

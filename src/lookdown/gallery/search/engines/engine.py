@@ -1,4 +1,7 @@
-"""What an engine does: find the vectors nearest to a query, among all chips or those a filter keeps."""
+"""What an engine does: find the vectors nearest to a query, among all chips or those a filter keeps.
+
+The functions below are the same for every engine, so that the closeness of a row does not depend on the engine.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,28 @@ from numpy.typing import NDArray
 from lookdown.errors import InputError
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.snapshot import Rows
+from lookdown.metrics.inputs import refuse_non_finite
+from lookdown.metrics.pairwise import half_squares
 
-__all__ = ["Engine", "Lists", "Nearest", "VectorStream", "Vectors"]
+__all__ = [
+    "SPARE",
+    "Engine",
+    "Lists",
+    "Nearest",
+    "VectorStream",
+    "Vectors",
+    "as_points",
+    "closeness_to",
+    "mean_of",
+    "nearest_first",
+    "nothing",
+]
 
 Vectors = NDArray[np.float32]  # (n, r), z = transform(x): L2 distance between them ranks as the metric's score does
 Lists = NDArray[np.int32]  # the list that each row is in, -1 where it is in none yet
 
-_AT_ONCE = 1 << 16  # rows
+SPARE = 8  # candidates beyond those wanted: rounding may swap neighbours at the cut
+_BATCH_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +48,11 @@ class VectorStream:
     batches: Callable[[], Iterator[Vectors]]
 
     def numbered(self) -> Iterator[tuple[slice, Vectors]]:
-        """Yield the batches with their places in the table, large ones in parts; too few or too many are refused."""
+        """Yield the batches with their rows of the table, large ones in parts; too few or too many are refused."""
         begin = 0
         for batch in self.batches():
-            for first in range(0, len(batch), _AT_ONCE):
-                part = batch[first : first + _AT_ONCE]
+            for first in range(0, len(batch), _BATCH_ROWS):
+                part = batch[first : first + _BATCH_ROWS]
                 if begin + len(part) > self.rows or part.shape[1] != self.dimensions:
                     raise InputError(
                         f"vectors of shape {part.shape} came after {begin} of {self.rows} x {self.dimensions}; the "
@@ -59,14 +77,14 @@ class Engine(Protocol):
     """Vectors and filters behind one search."""
 
     name: str
-    assignment: Lists  # worth keeping: an engine that is given it again need not look for lists; empty without lists
-    lists_changed: bool  # whether it is other than what the engine was given
+    assignment: Lists  # worth keeping: an engine that gets it again need not find lists; empty without lists
+    lists_changed: bool  # whether `assignment` differs from the one that the engine got
 
     def nearest(self, queries: Vectors, k: int, where: Where | None = None) -> list[Nearest]:
         """Return for each query the k nearest rows that the filter keeps, or all of them if there are fewer.
 
-        Without a filter an engine may be approximate; with one it is exact, for approximate search and filters
-        together lose what is looked for. Which of several equally near rows make it over the cut at k is not defined.
+        Without a filter an engine may be approximate. With one it is exact, because approximate search and filters
+        together miss too much. Which of several equally near rows are returned at the cut is not defined.
         """
 
     def reaching(self, query: Vectors, closeness: float, where: Where | None = None) -> Nearest:
@@ -76,7 +94,44 @@ class Engine(Protocol):
         """Return how many rows the filter keeps."""
 
     def vectors(self, rows: Rows) -> Vectors:
-        """Return the vectors of some rows."""
+        """Return the vectors of rows."""
 
     def come_into_use(self) -> None:
-        """Be told that its metric is the one in use, and let others know."""
+        """Publish that the metric of this engine is the one in use."""
+
+
+def as_points(queries: Vectors, centre: Vectors) -> Vectors:
+    """Return queries less the mean, rounded like the gallery, so that a row is at no distance from itself."""
+    with np.errstate(over="ignore"):
+        rows = np.asarray(queries, np.float32)
+    if rows.ndim != 2 or rows.shape[1] != len(centre):
+        raise InputError(f"queries must be (n, {len(centre)}) vectors, got shape {rows.shape}")
+    points = rows - centre
+    if not np.isfinite(np.vdot(points, points)):  # one number shows that all are finite
+        refuse_non_finite(rows, "queries")
+        half_squares(points)  # refuses numbers whose squares overflow
+    return points
+
+
+def closeness_to(point: Vectors, vectors: Vectors) -> NDArray[np.float64]:
+    """Return -|z - y|^2 / 2 from the differences, in double precision."""
+    gaps = np.subtract(point, vectors, dtype=np.float64)
+    return np.asarray(np.einsum("ij,ij->i", gaps, gaps) / -2)
+
+
+def nearest_first(rows: Rows, closeness: NDArray[np.float64]) -> Nearest:
+    """Sort rows, nearest first and equal ones by rising row."""
+    order = np.lexsort((rows, -closeness))
+    return Nearest(rows[order], closeness[order])
+
+
+def nothing() -> Nearest:
+    """Return a result without rows."""
+    return Nearest(np.empty(0, np.intp), np.empty(0))
+
+
+def mean_of(total: NDArray[np.float64], rows: int) -> Vectors:
+    """Return the mean of a gallery from the sum of its vectors; 0 if it is empty."""
+    if not np.isfinite(total).all():
+        raise InputError("the gallery has vectors with NaN or inf; add those chips again")
+    return (total / max(rows, 1)).astype(np.float32)

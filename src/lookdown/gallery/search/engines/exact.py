@@ -1,4 +1,4 @@
-"""Exact search: every query against every vector, at the speed of the memory."""
+"""Exact search: every query is compared with every vector, as fast as memory can be read."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lookdown.gallery.search.engines.engine import Vectors, VectorStream
-from lookdown.gallery.search.engines.in_memory import InMemory, Mask
-from lookdown.gallery.search.engines.measuring import mean_of
+from lookdown.gallery.search.engines.engine import Vectors, VectorStream, mean_of
+from lookdown.gallery.search.engines.in_memory import InMemoryEngine, Mask
 from lookdown.gallery.store.snapshot import FilterColumns, Rows
 from lookdown.metrics.inputs import Embeddings
 from lookdown.metrics.pairwise import half_squares
 from lookdown.metrics.ranking import best, row_blocks, similarities
 
-__all__ = ["Exact"]
+__all__ = ["ExactEngine"]
 
 _ROUNDING = float(np.finfo(np.float32).eps)
-_AT_ONCE = 1 << 14  # rows that are centred at a time
+_BATCH_ROWS = 1 << 14  # centred at a time
 
 
-class Exact(InMemory):
+class ExactEngine(InMemoryEngine):
     """All vectors in one array."""
 
     name = "exact"
@@ -33,8 +32,8 @@ class Exact(InMemory):
             self._z[rows] = batch
             total += batch.sum(axis=0, dtype=np.float64)
         super().__init__(stream.rows, columns, mean_of(total, stream.rows))
-        for begin in range(0, stream.rows, _AT_ONCE):
-            self._z[begin : begin + _AT_ONCE] -= self._centre
+        for begin in range(0, stream.rows, _BATCH_ROWS):
+            self._z[begin : begin + _BATCH_ROWS] -= self._centre
         self._halves = half_squares(self._z)
         self.assignment = np.empty(0, np.int32)
 
@@ -42,7 +41,7 @@ class Exact(InMemory):
         return best(self._blocks(points, mask), k).indices
 
     def _suspects(self, point: Vectors, closeness: float) -> Rows:
-        """Compare with what the similarity would be, less the most that rounding can take from a sum of products."""
+        """Compare with the similarity at this closeness, less the largest rounding error of a sum of products."""
         own = float(half_squares(point[None])[0])
         longest, length = np.sqrt(2 * float(self._halves.max())), np.sqrt(2 * own)
         rounding = (len(point) + 4) * _ROUNDING * (longest * (longest + length) + own - closeness)
@@ -53,7 +52,7 @@ class Exact(InMemory):
         return self._z.take(rows, axis=0)
 
     def _blocks(self, points: Vectors, mask: Mask | None) -> Iterator[tuple[Rows, Embeddings]]:
-        """Yield similarities to all rows, -inf where the filter drops one."""
+        """Yield similarities to all rows, -inf where the filter drops a row."""
         for rows in row_blocks(self._rows, len(points)):
             halves = self._halves[rows]
             if mask is not None:

@@ -1,4 +1,4 @@
-"""What engines that hold the vectors in memory have in common: single precision proposes, double precision decides."""
+"""The base of engines with all vectors in memory: single precision proposes, double precision decides."""
 
 from __future__ import annotations
 
@@ -8,28 +8,36 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from lookdown.gallery.search.engines.engine import Lists, Nearest, Vectors
-from lookdown.gallery.search.engines.measuring import SPARE, as_points, closeness_to, nearest_first, nothing
+from lookdown.gallery.search.engines.engine import (
+    SPARE,
+    Lists,
+    Nearest,
+    Vectors,
+    as_points,
+    closeness_to,
+    nearest_first,
+    nothing,
+)
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.snapshot import FilterColumns, Rows
 from lookdown.metrics.inputs import Embeddings, as_count, as_number
 from lookdown.metrics.pairwise import half_squares
 from lookdown.metrics.ranking import best, query_blocks, row_blocks, similarities
 
-__all__ = ["InMemory", "Mask"]
+__all__ = ["InMemoryEngine", "Mask"]
 
 Mask = NDArray[np.bool_]  # which rows a filter keeps
 
-_SCANNED = 16  # rows that are scanned in the time that it takes to fetch one
-_GAPS = 1 << 21  # numbers in the differences that are formed at a time
+_SCANNED_ROWS = 16  # in the time that it takes to fetch one
+_BATCH_NUMBERS = 1 << 21  # in the differences that are formed at a time
 
 
-class InMemory(ABC):
+class InMemoryEngine(ABC):
     """Vectors less the mean of the gallery.
 
-    Distances are the same without the mean, but a product of vectors far from the origin has no digits left for what
-    they differ by. What an engine proposes is measured again by differences in double precision, so the closeness of
-    a row does not depend on the engine.
+    Distances are the same without the mean, but products of vectors far from the origin lose the digits in which they
+    differ. Candidates are measured again by differences in double precision, so the closeness of a row does not depend
+    on the engine.
     """
 
     name: str
@@ -41,11 +49,11 @@ class InMemory(ABC):
 
     @abstractmethod
     def _propose(self, points: Vectors, k: int, mask: Mask | None) -> Rows:
-        """Return (queries, k) rows that the filter keeps; it keeps as many."""
+        """Return (queries, k) rows that the filter keeps; it keeps at least k."""
 
     @abstractmethod
     def _suspects(self, point: Vectors, closeness: float) -> Rows:
-        """Return every row that is at least so close to one point, and maybe some that only seem to be."""
+        """Return every row that is at least this close to one point, and possibly a few that are not."""
 
     @abstractmethod
     def _fetch(self, rows: Rows) -> Vectors:
@@ -56,19 +64,19 @@ class InMemory(ABC):
         points = as_points(queries, self._centre)
         mask, kept = self._kept(where)
         k = min(as_count(k, "k"), kept)
-        asked = min(k + SPARE, kept)
+        candidates = min(k + SPARE, kept)
         if not kept:
             return [nothing() for _ in points]
-        found = []
-        for some in query_blocks(points):
-            if mask is not None and kept * _SCANNED <= self._rows * len(some):
-                candidates = self._among(some, np.flatnonzero(mask), asked)
+        results = []
+        for block in query_blocks(points):
+            if mask is not None and kept * _SCANNED_ROWS <= self._rows * len(block):
+                proposed = self._among(block, np.flatnonzero(mask), candidates)
             else:
-                candidates = self._propose(some, asked, mask)
-            for point, rows in zip(some, candidates, strict=True):
+                proposed = self._propose(block, candidates, mask)
+            for point, rows in zip(block, proposed, strict=True):
                 ordered = nearest_first(rows, self._closeness(point, rows))
-                found.append(Nearest(ordered.rows[:k], ordered.closeness[:k]))
-        return found
+                results.append(Nearest(ordered.rows[:k], ordered.closeness[:k]))
+        return results
 
     def reaching(self, query: Vectors, closeness: float, where: Where | None = None) -> Nearest:
         """Return every row at least this close to one query (r,), exactly."""
@@ -77,7 +85,7 @@ class InMemory(ABC):
         mask, kept = self._kept(where)
         if least > 0 or not kept:
             return nothing()
-        if mask is not None and kept * _SCANNED <= self._rows:
+        if mask is not None and kept * _SCANNED_ROWS <= self._rows:
             rows = np.flatnonzero(mask)
         else:
             rows = self._suspects(point, least)
@@ -87,14 +95,14 @@ class InMemory(ABC):
         return nearest_first(rows[enough], exact[enough])
 
     def come_into_use(self) -> None:  # noqa: B027 - there is nothing that every engine must do
-        """Do nothing: who holds the vectors has no others to tell."""
+        """Do nothing: other processes do not see this engine."""
 
     def count(self, where: Where | None = None) -> int:
         """Return how many rows the filter keeps."""
         return self._kept(where)[1]
 
     def vectors(self, rows: Rows) -> Vectors:
-        """Return the vectors of some rows, but for a rounding."""
+        """Return the vectors of rows, up to rounding."""
         return self._fetch(np.asarray(rows, np.intp)) + self._centre
 
     def _kept(self, where: Where | None) -> tuple[Mask | None, int]:
@@ -105,19 +113,19 @@ class InMemory(ABC):
         return (None if kept == self._rows else mask), kept
 
     def _among(self, points: Vectors, rows: Rows, k: int) -> Rows:
-        """Return the best k of a choice of rows, fetched a block at a time."""
+        """Return the best k of some rows, fetched a block at a time."""
 
         def blocks() -> Iterator[tuple[Rows, Embeddings]]:
             for block in row_blocks(len(rows), len(points)):
-                some = self._fetch(rows[block])
-                yield rows[block], similarities(points, some, half_squares(some))
+                vectors = self._fetch(rows[block])
+                yield rows[block], similarities(points, vectors, half_squares(vectors))
 
         return best(blocks(), k).indices
 
     def _closeness(self, point: Vectors, rows: Rows) -> NDArray[np.float64]:
         exact = np.empty(len(rows))
-        step = max(1, _GAPS // len(point))
+        step = max(1, _BATCH_NUMBERS // len(point))
         for begin in range(0, len(rows), step):
-            some = slice(begin, begin + step)
-            exact[some] = closeness_to(point, self._fetch(rows[some]))
+            batch = slice(begin, begin + step)
+            exact[batch] = closeness_to(point, self._fetch(rows[batch]))
         return exact

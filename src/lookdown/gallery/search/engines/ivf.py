@@ -1,4 +1,4 @@
-"""Approximate search: vectors in lists of near ones, and a query is compared with those of the nearest lists."""
+"""Approximate search: vectors lie in lists of near ones, and a query is compared with those in the nearest lists."""
 
 from __future__ import annotations
 
@@ -9,33 +9,32 @@ import faiss as typed_faiss
 import numpy as np
 
 from lookdown.errors import InputError
-from lookdown.gallery.search.engines.engine import Lists, Vectors, VectorStream
-from lookdown.gallery.search.engines.in_memory import InMemory, Mask
-from lookdown.gallery.search.engines.measuring import SPARE
+from lookdown.gallery.search.engines.engine import SPARE, Lists, Vectors, VectorStream
+from lookdown.gallery.search.engines.in_memory import InMemoryEngine, Mask
 from lookdown.gallery.search.engines.partition import Partition, adopt_lists, find_lists, number_of_lists, place_rows
-from lookdown.gallery.search.engines.probing import Probing, Trials, list_ranks
+from lookdown.gallery.search.engines.probe_count import ProbeCount, Trials, list_ranks
 from lookdown.gallery.store.snapshot import FilterColumns, Rows
 from lookdown.metrics.inputs import Embeddings
 from lookdown.metrics.pairwise import half_squares
 from lookdown.metrics.ranking import best, similarities
 
-__all__ = ["IVF"]
+__all__ = ["IVFEngine"]
 
-faiss: Any = typed_faiss  # its types leave out half of what is used here
+faiss: Any = typed_faiss  # its types lack half of what is used here
 
 _ROUNDING = float(np.finfo(np.float32).eps)
-_AT_ONCE = 1 << 13  # witnesses
-_AT_HOME = 0.75  # share of rows in the list with the nearest centroid; some 0.9 where lists were found for the metric
+_BATCH_WITNESSES = 1 << 13
+_LEAST_IN_NEAREST = 0.75  # share of rows in the list with the nearest centroid; about 0.9 in lists found for the metric
 
 
-class IVF(InMemory):
+class IVFEngine(InMemoryEngine):
     """faiss' IndexIVFFlat with the only copy of the vectors; with a filter, and for `reaching`, it compares all rows.
 
-    lists: the `assignment` of an earlier engine, even one of another metric, with -1 for rows that came since. It
-        spares the clustering, which is what takes time. Where it does not suit the vectors, lists are found anew.
+    lists: the `assignment` of an earlier engine, even one of another metric, with -1 for rows added since. It saves
+        the clustering, which takes most of the time. Where it does not suit the vectors, new lists are found.
 
-    `probes` lists are looked through for 50 neighbours, and for more as many as was measured; `recall` is the share
-    of the exact answers to trial queries that they hold. `rebuilt` tells that lists were given and not used.
+    `probes` is the number of lists that are probed for 50 neighbours, and `recall` the share of the exact neighbours
+    of trial queries that they hold. `rebuilt` is True if `lists` did not suit the vectors.
     """
 
     name = "ivf"
@@ -48,25 +47,25 @@ class IVF(InMemory):
         if lists is not None and _is_usable(lists, stream.rows):
             built = _build(stream, adopt_lists(stream, trials.rows, lists), trials)
             if not built.fits:
-                built = None  # which frees its memory before more is taken
+                built = None  # frees its memory before more is taken
         self.rebuilt = lists is not None and built is None
         if built is None:
             built = _build(stream, find_lists(stream, trials.rows, seed), trials)
         super().__init__(stream.rows, columns, built.partition.centre)
-        self._index, self._probing = built.index, built.probing
+        self._index, self._probe_count = built.index, built.probe_count
         self.assignment = built.partition.lists
         self.lists_changed = lists is None or not np.array_equal(self.assignment, lists)
-        self.probes, self.recall = self._probing.probes(1), self._probing.recall
+        self.probes, self.recall = self._probe_count.probes(1), self._probe_count.recall
 
     def _propose(self, points: Vectors, k: int, mask: Mask | None) -> Rows:
         if mask is not None:
             kept = faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
             return self._search(points, k, nprobe=self._index.nlist, sel=kept)
-        found = self._search(points, k, nprobe=self._probing.probes(k - SPARE))
-        short = np.flatnonzero(found[:, -1] < 0)  # the lists had fewer rows than were asked for
+        rows = self._search(points, k, nprobe=self._probe_count.probes(k - SPARE))
+        short = np.flatnonzero(rows[:, -1] < 0)  # the lists held fewer than k rows
         if len(short):
-            found[short] = self._search(points[short], k, nprobe=self._index.nlist)
-        return found
+            rows[short] = self._search(points[short], k, nprobe=self._index.nlist)
+        return rows
 
     def _search(self, points: Vectors, k: int, **settings: Any) -> Rows:
         rows: Rows = self._index.search(points, k, params=faiss.SearchParametersIVF(**settings))[1]
@@ -84,39 +83,39 @@ class IVF(InMemory):
         return vectors
 
 
-class _Built(NamedTuple):
+class _FilledIndex(NamedTuple):
     index: Any  # faiss.IndexIVFFlat
     partition: Partition
-    probing: Probing
+    probe_count: ProbeCount
     fits: bool
 
 
 def _is_usable(lists: Lists, rows: int) -> bool:
-    """Tell whether lists are about as many as the gallery wants; else it has grown or shrunk beyond them."""
+    """Whether the number of lists still suits the gallery; it may have grown or shrunk."""
     if lists.shape != (rows,) or lists.dtype != np.int32 or lists.min(initial=-1) < -1:
         raise InputError(f"lists must be {rows} numbers of type int32, -1 for a row in none; got {lists!r}")
     count, wanted = int(lists.max(initial=-1)) + 1, number_of_lists(rows)
     return wanted <= 2 * count <= 8 * wanted
 
 
-def _build(stream: VectorStream, partition: Partition, trials: Trials) -> _Built:
-    """Fill the lists, and measure how many of them a search must look through."""
+def _build(stream: VectorStream, partition: Partition, trials: Trials) -> _FilledIndex:
+    """Fill the lists, and measure how many of them a search must probe."""
     place_rows(stream, partition)
     index = _empty_index(partition)
-    answers = np.empty((0, 0), np.intp)
+    nearest = np.empty((0, 0), np.intp)
     if stream.rows:
-        answers = best(_fill(index, stream, partition, trials), trials.wanted).indices
+        nearest = best(_fill(index, stream, partition, trials), trials.wanted).indices
     index.set_direct_map_type(faiss.DirectMap.Array)  # rows can be fetched
-    holders = partition.lists[np.column_stack([trials.rows, trials.others(answers)])]
+    holders = partition.lists[np.column_stack([trials.rows, trials.others(nearest)])]
     own, *_ = ranks = list_ranks(partition.picked, partition.centroids, holders).T
-    probing = Probing.measured(ranks[1:].T, index.nlist, trials.share)
-    # Few lists do, or most rows are in the nearest list, as they would be in new ones.
-    fits = 4 * probing.probes(1) <= index.nlist or np.count_nonzero(own == 0) > _AT_HOME * len(own)
-    return _Built(index, partition, probing, bool(fits))
+    probe_count = ProbeCount.measured(ranks[1:].T, index.nlist, trials.share)
+    # They fit if few lists suffice, or if most rows are in the nearest list, as they would be in new lists.
+    fits = 4 * probe_count.probes(1) <= index.nlist or np.count_nonzero(own == 0) > _LEAST_IN_NEAREST * len(own)
+    return _FilledIndex(index, partition, probe_count, bool(fits))
 
 
 def _empty_index(partition: Partition) -> Any:
-    """Return an index with room for exactly what each list will hold; lists that grow take up to twice as much."""
+    """Return an index with exactly the memory that each list needs; lists that grow take up to twice as much."""
     count, dimensions = partition.centroids.shape
     quantizer = faiss.IndexFlatL2(dimensions)
     quantizer.add(partition.centroids)
@@ -124,20 +123,20 @@ def _empty_index(partition: Partition) -> Any:
     index.is_trained = True
     for number, size in enumerate(np.bincount(partition.lists, minlength=count)):
         index.invlists.resize(number, int(size))
-        index.invlists.resize(number, 0)  # the room stays
+        index.invlists.resize(number, 0)  # the memory stays
     return index
 
 
 def _fill(index: Any, stream: VectorStream, partition: Partition, trials: Trials) -> Iterator[tuple[Rows, Embeddings]]:
-    """Add all rows, and yield how similar the witnesses among them are to the trials, some thousand at a time."""
+    """Add all rows, and yield the similarities of the witnesses among them to the trials, a batch at a time."""
     rows, points, halves = np.empty(0, np.intp), np.empty((0, stream.dimensions), np.float32), np.empty(0, np.float32)
-    for place, batch in stream.numbered():
+    for span, batch in stream.numbered():
         added = np.subtract(batch, partition.centre, dtype=np.float32)
-        numbers, lists = np.arange(place.start, place.stop), partition.lists[place].astype(np.int64)
+        numbers, lists = np.arange(span.start, span.stop), partition.lists[span].astype(np.int64)
         index.add_core(len(added), faiss.swig_ptr(added), faiss.swig_ptr(numbers), faiss.swig_ptr(lists))
-        here = np.flatnonzero(trials.witnesses[place])
+        here = np.flatnonzero(trials.witnesses[span])
         rows, points = np.append(rows, numbers[here]), np.concatenate([points, added[here]])
         halves = np.append(halves, half_squares(added)[here])
-        if len(rows) >= _AT_ONCE or place.stop == stream.rows:
+        if len(rows) >= _BATCH_WITNESSES or span.stop == stream.rows:
             yield rows, similarities(partition.picked, points, halves)
             rows, points, halves = rows[:0], points[:0], halves[:0]

@@ -1,7 +1,7 @@
-"""Vectors in lists of near ones, each with its centroid: found by K-means, or taken over from another metric.
+"""The lists of an IVF index, each with its centroid: found by K-means, or taken over from another metric.
 
-A metric maps embeddings linearly, so rows that were near one another mostly stay near: the members of a list are kept
-and only its centroid is worked out anew.
+A metric maps embeddings linearly, so rows that were near one another mostly stay near. The members of a list are kept
+and only its centroid is computed again.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from lookdown.gallery.search.engines.engine import Lists, Vectors, VectorStream
-from lookdown.gallery.search.engines.measuring import mean_of
+from lookdown.gallery.search.engines.engine import Lists, Vectors, VectorStream, mean_of
 from lookdown.gallery.store.snapshot import Rows
 from lookdown.metrics.pairwise import half_squares
 
 __all__ = ["Partition", "adopt_lists", "find_lists", "number_of_lists", "place_rows"]
 
-_SAMPLE = 64  # rows a list that K-means is run on; with more, lists take longer to find and are hardly better
-_ROUNDS = 10
+_SAMPLE_ROWS = 64  # per list, for K-means; with more, lists take longer to find and are hardly better
+_ROUNDS = 10  # of K-means
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Lists of a gallery, and the vectors of some of its rows that were met on the way; all less the mean."""
+    """The lists of a gallery, and the vectors of the rows that were picked; all less the mean."""
 
     centre: Vectors  # (r,), the mean
     centroids: Vectors  # (lists, r)
@@ -36,24 +35,27 @@ class Partition:
 
 
 def number_of_lists(rows: int) -> int:
-    """Return about twice the root, as a power of two: comparing with centroids then costs as much as with rows."""
+    """Return a power of two near twice the square root, so that centroids cost as much as rows to compare with."""
     return max(1, min(1 << round(1 + log2(max(rows, 1)) / 2), rows))
 
 
 def find_lists(stream: VectorStream, rows: Rows, seed: int) -> Partition:
-    """Cluster a sample, in one pass over the stream; no row is in a list yet. `rows` (rising) are those to pick."""
+    """Find centroids on a sample, in one pass over the stream; no row is in a list yet.
+
+    rows: the rows to pick, in rising order.
+    """
     count = number_of_lists(stream.rows)
-    drawn = np.random.default_rng(seed).choice(stream.rows, min(_SAMPLE * count, stream.rows), replace=False)
+    drawn = np.random.default_rng(seed).choice(stream.rows, min(_SAMPLE_ROWS * count, stream.rows), replace=False)
     drawn.sort()
     centre, (sample, picked) = _survey(stream, drawn, rows)
-    half_squares(sample)  # refuses what cannot be squared, at which K-means would end the process
+    half_squares(sample)  # refuses numbers whose squares overflow: K-means would end the process
     if len(sample) > count:
         kmeans = faiss.Kmeans(
             stream.dimensions,
             count,
             niter=_ROUNDS,
             seed=seed,
-            min_points_per_centroid=1,  # no word about small galleries
+            min_points_per_centroid=1,  # no warning about small galleries
             max_points_per_centroid=len(sample),
         )
         kmeans.train(sample)
@@ -63,9 +65,9 @@ def find_lists(stream: VectorStream, rows: Rows, seed: int) -> Partition:
 
 
 def adopt_lists(stream: VectorStream, rows: Rows, lists: Lists) -> Partition:
-    """Work out the centroids of lists that are known, in one pass over the stream; empty lists are left out."""
+    """Compute the centroids of lists, in one pass over the stream; empty lists are left out."""
     sizes = np.bincount(lists[lists >= 0])
-    numbers = np.append(np.cumsum(sizes > 0) - 1, -1).astype(np.int32)  # the last is what -1 finds
+    numbers = np.append(np.cumsum(sizes > 0) - 1, -1).astype(np.int32)  # the last entry is for -1
     lists, sizes = numbers[lists], sizes[sizes > 0]
     sums = np.zeros((len(sizes), stream.dimensions))
     centre, (picked,) = _survey(stream, rows, sums=sums, lists=lists)
@@ -73,7 +75,7 @@ def adopt_lists(stream: VectorStream, rows: Rows, lists: Lists) -> Partition:
 
 
 def place_rows(stream: VectorStream, partition: Partition) -> None:
-    """Put every row that is in no list into the one with the nearest centroid, in one pass if there are any."""
+    """Put every row that is in no list into the one with the nearest centroid, in one pass over the stream."""
     if not (partition.lists < 0).any():
         return
     nearest = faiss.IndexFlatL2(stream.dimensions)
@@ -89,7 +91,10 @@ def place_rows(stream: VectorStream, partition: Partition) -> None:
 def _survey(
     stream: VectorStream, *choices: Rows, sums: NDArray[np.float64] | None = None, lists: Lists | None = None
 ) -> tuple[Vectors, list[Vectors]]:
-    """Return the mean, and the vectors of choices of rows less the mean; add up the members of lists if asked."""
+    """Return the mean of all vectors, and the vectors of each choice of rows less the mean.
+
+    sums: if given, the members of each of the `lists` are added to its row.
+    """
     total = np.zeros(stream.dimensions)
     taken = [np.empty((len(rows), stream.dimensions), np.float32) for rows in choices]
     for rows, batch in stream.numbered():
@@ -106,7 +111,7 @@ def _survey(
 
 
 def _membership(lists: Lists, count: int) -> csr_array:
-    """Return (lists, rows) with a 1 where a row is in a list: a product with it adds up members."""
+    """Return a (lists, rows) matrix with a 1 where a row is in a list; a product with it adds up members."""
     known = lists >= 0
     ends = np.zeros(len(lists) + 1, np.int32)
     np.cumsum(known, out=ends[1:])

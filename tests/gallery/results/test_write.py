@@ -13,7 +13,7 @@ from lookdown.gallery.results.contact_sheet import to_html
 from lookdown.gallery.results.csv_text import to_csv
 from lookdown.gallery.results.geojson import to_geojson
 from lookdown.gallery.results.json_text import to_json
-from lookdown.gallery.results.writing import SUFFIXES, check_path, write
+from lookdown.gallery.results.write import SUFFIXES, check_path, write
 
 
 def test_each_suffix_has_its_format(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_options_reach_their_format(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["hits.txt", "hits", ".json", "hits.json.gz", "hits.shp"])
 def test_another_suffix_is_refused_with_the_known_ones(name: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"let it end in \.json, \.csv, \.geojson, \.parquet or \.html"):
+    with pytest.raises(InputError, match=r"use the suffix \.json, \.csv, \.geojson, \.parquet or \.html"):
         write(found(hit()), tmp_path / name)
     with pytest.raises(InputError, match=name):
         check_path(name)

@@ -1,12 +1,12 @@
-"""Results as other programs and people read them, one file a format."""
+"""Write results to a file in the format that its suffix names."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from lookdown.errors import InputError
+from lookdown.atomic import explained, write_file
+from lookdown.errors import InputError, OutputError
 from lookdown.gallery.results.hit import Results
-from lookdown.gallery.whole_file import check_place, write_whole
 
 __all__ = ["SUFFIXES", "check_path", "write"]
 
@@ -21,27 +21,36 @@ def write(
     thumbnails: bool = False,
     query_thumbnail: bytes | None = None,
 ) -> tuple[str, ...]:
-    """Write results in the format that the suffix names, whole or not at all; return what the user should be told.
+    """Write results whole or not at all, and return remarks for the user.
 
-    `thumbnails` puts the pictures into JSON; `query_thumbnail`, a JPEG, stands at the head of the HTML page.
+    overwrite: replace a file that exists.
+    thumbnails: put the pictures into JSON.
+    query_thumbnail: a JPEG of the query, for the head of the HTML page.
     """
     suffix = check_path(path, overwrite=overwrite)
     content = _content(results, suffix, thumbnails, query_thumbnail)
-    write_whole(path, content)
+    with explained(path):
+        write_file(Path(path), content)
     return _remarks(results, suffix)
 
 
 def check_path(path: str | Path, *, overwrite: bool = False) -> str:
-    """Return the suffix of a file that can be written, and refuse another; worth asking before a long search."""
+    """Return the suffix of a file that can be written; call it before a long search to fail early."""
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        raise InputError(f"{path} names no known format; let it end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
-    check_place(path, overwrite=overwrite)
+        raise InputError(f"{path} has no known format; use the suffix {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+    folder = Path(path).absolute().parent
+    with explained(path):
+        missing, exists = not folder.is_dir(), Path(path).exists()
+    if missing:
+        raise OutputError(f"{path} cannot be written: {folder} is not a folder; make it, or name another file")
+    if exists and not overwrite:
+        raise OutputError(f"{path} exists; name another file, or pass `overwrite=True`")
     return suffix
 
 
 def _content(results: Results, suffix: str, thumbnails: bool, query_thumbnail: bytes | None) -> str | bytes:
-    # Each format is imported when it is wanted: only the maps need shapely and pyarrow.
+    # Imported when needed: only map layers need shapely and pyarrow.
     if suffix == ".json":
         from lookdown.gallery.results.json_text import to_json
 
@@ -64,13 +73,14 @@ def _content(results: Results, suffix: str, thumbnails: bool, query_thumbnail: b
 
 
 def _remarks(results: Results, suffix: str) -> tuple[str, ...]:
+    """Say how many hits are not on the map."""
     if suffix not in (".geojson", ".parquet"):
         return ()
-    from lookdown.gallery.results.footprints import without_place
+    from lookdown.gallery.results.footprints import map_geometry
 
-    missing = without_place(results)
+    missing = sum(map_geometry(hit.footprint) is None for hit in results.hits)
     if not missing:
         return ()
-    fate = "left out of the layer" if suffix == ".geojson" else "in the table without a geometry"
+    outcome = "left out of the layer" if suffix == ".geojson" else "in the table without a geometry"
     hits = f"{len(results):,} hit{'' if len(results) == 1 else 's'}"
-    return (f"{missing:,} of {hits} {'has' if missing == 1 else 'have'} no known place on Earth: {fate}",)
+    return (f"{missing:,} of {hits} {'has' if missing == 1 else 'have'} no known place on Earth: {outcome}",)

@@ -1,4 +1,4 @@
-"""Views change at once, and searches in other threads go on."""
+"""Searchers change at once, and searches in other threads go on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.gallery.galleries import kinds, vector_gallery
 
 from lookdown import Euclidean, Gallery, GaussianLikelihoodRatio
 from lookdown.errors import UnsupportedOperationError
-from lookdown.gallery.search.searching import View
+from lookdown.gallery.search.searcher import Searcher
 from lookdown.metrics import Metric
 from lookdown.metrics.inputs import Embeddings
 
@@ -47,27 +47,27 @@ def test_searches_go_on_while_the_metric_is_switched(tmp_path: Path) -> None:
     assert seen == {"1-trained", "2-adapted"}
 
 
-def test_a_few_views_are_kept_and_no_more(tmp_path: Path) -> None:
+def test_a_few_searchers_are_kept_and_no_more(tmp_path: Path) -> None:
     gallery, _, _ = vector_gallery(tmp_path / "g")
     gallery.adapt(clusters=5)
     for name in ("1-trained", "2-adapted", "cosine", "1-trained"):
-        first = gallery._views.under(name)
-        assert gallery._views.under(name) is first
-    assert list(gallery._views._moment.kept) == ["2-adapted", "1-trained"], "the one in use stays"
+        first = gallery._searchers.searcher(name)
+        assert gallery._searchers.searcher(name) is first
+    assert list(gallery._searchers._state.searchers) == ["2-adapted", "1-trained"], "the one in use stays"
 
 
-def test_a_search_does_not_wait_while_another_view_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_does_not_wait_while_another_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gallery, X, _ = vector_gallery(tmp_path / "g")
     expected = gallery.search(X[0], k=3).hits
     making, gate = threading.Event(), threading.Event()
-    real = gallery._views._made
+    real = gallery._searchers._build
 
-    def slow(*arguments: Any) -> View:
+    def slow(*arguments: Any) -> Searcher:
         making.set()
         gate.wait(20)
         return real(*arguments)
 
-    monkeypatch.setattr(gallery._views, "_made", slow)
+    monkeypatch.setattr(gallery._searchers, "_build", slow)
     other = threading.Thread(target=lambda: gallery.search(X[0], k=3, metric="cosine"))
     other.start()
     making.wait(20)

@@ -7,7 +7,7 @@ import pytest
 from tests.gallery.search.engines.vectors import brute_force, clustered
 
 from lookdown.errors import InputError
-from lookdown.gallery.search.engines.measuring import as_points, closeness_to, mean_of, nearest_first, nothing
+from lookdown.gallery.search.engines.engine import as_points, closeness_to, mean_of, nearest_first, nothing
 
 Z = clustered(300, 4)
 

@@ -10,8 +10,8 @@ import shapely
 from numpy.typing import NDArray
 
 from lookdown.errors import InputError
-from lookdown.gallery.search import suppression
-from lookdown.gallery.search.suppression import suppress
+from lookdown.gallery.search import overlap as overlap_module
+from lookdown.gallery.search.overlap import merge_overlapping
 
 BROKEN = [
     None,
@@ -84,63 +84,63 @@ def by_all_pairs(scenes: list[str], polygons: list[str | None], overlap: float) 
 @pytest.mark.parametrize("rows", [1, 7, 32])
 @pytest.mark.parametrize("seed", range(3))
 def test_it_is_the_loop_over_all_pairs(overlap: float, rows: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suppression, "_ROWS", rows)
+    monkeypatch.setattr(overlap_module, "_BATCH_HITS", rows)
     scenes, polygons = hits(150, seed)
-    found = suppress(scenes, polygons, overlap)
+    found = merge_overlapping(scenes, polygons, overlap)
     kept, merged = by_all_pairs(scenes, polygons, overlap)
-    np.testing.assert_array_equal(found.kept, kept)
-    np.testing.assert_array_equal(found.merged, merged)
-    assert found.merged.sum() == 150 - len(kept)
+    np.testing.assert_array_equal(found[0], kept)
+    np.testing.assert_array_equal(found[1], merged)
+    assert found[1].sum() == 150 - len(kept)
 
 
 def test_all_windows_at_half_a_stride_around_the_best_go_and_the_next_but_one_stay() -> None:
     places = [(0, 0), *((x, y) for x in (-32, 0, 32) for y in (-32, 0, 32) if (x, y) != (0, 0)), (64, 0), (64, 64)]
-    found = suppress(["scene"] * 11, [window(x, y, 64) for x, y in places], 0.2)
-    np.testing.assert_array_equal(found.kept, [0, 9, 10])
-    np.testing.assert_array_equal(found.merged, [8, 0, 0])
+    found = merge_overlapping(["scene"] * 11, [window(x, y, 64) for x, y in places], 0.2)
+    np.testing.assert_array_equal(found[0], [0, 9, 10])
+    np.testing.assert_array_equal(found[1], [8, 0, 0])
 
 
 @pytest.mark.parametrize("sizes", [(512, 16), (16, 512)])
 def test_a_window_within_another_is_the_same_object_whichever_is_better(sizes: tuple[int, int]) -> None:
-    found = suppress(["scene"] * 2, [window(0, 0, size) for size in sizes], 0.9)
-    np.testing.assert_array_equal(found.kept, [0])
-    np.testing.assert_array_equal(found.merged, [1])
+    found = merge_overlapping(["scene"] * 2, [window(0, 0, size) for size in sizes], 0.9)
+    np.testing.assert_array_equal(found[0], [0])
+    np.testing.assert_array_equal(found[1], [1])
 
 
 def test_what_was_merged_merges_nothing_itself() -> None:
     chain = [window(40 * step, 0, 64) for step in range(5)]
-    found = suppress(["scene"] * 5, chain, 0.2)
-    np.testing.assert_array_equal(found.kept, [0, 2, 4])
-    np.testing.assert_array_equal(found.merged, [1, 1, 0])  # 1 goes to 0, and 3 to the better of its neighbours
+    found = merge_overlapping(["scene"] * 5, chain, 0.2)
+    np.testing.assert_array_equal(found[0], [0, 2, 4])
+    np.testing.assert_array_equal(found[1], [1, 1, 0])  # 1 goes to 0, and 3 to the better of its neighbours
 
 
 def test_scenes_do_not_mix_though_pixels_are_the_same() -> None:
-    found = suppress(["a", "b", "a", "c"], [window(0, 0, 64)] * 4, 0.2)
-    np.testing.assert_array_equal(found.kept, [0, 1, 3])
-    np.testing.assert_array_equal(found.merged, [1, 0, 0])
+    found = merge_overlapping(["a", "b", "a", "c"], [window(0, 0, 64)] * 4, 0.2)
+    np.testing.assert_array_equal(found[0], [0, 1, 3])
+    np.testing.assert_array_equal(found[1], [1, 0, 0])
 
 
 @pytest.mark.parametrize("polygon", BROKEN)
 def test_what_is_no_polygon_is_never_merged_and_never_an_error(polygon: str | None) -> None:
-    found = suppress(["scene"] * 4, [window(0, 0, 64), polygon, polygon, window(1, 1, 64)], 0.2)
-    np.testing.assert_array_equal(found.kept, [0, 1, 2])
-    np.testing.assert_array_equal(found.merged, [1, 0, 0])
+    found = merge_overlapping(["scene"] * 4, [window(0, 0, 64), polygon, polygon, window(1, 1, 64)], 0.2)
+    np.testing.assert_array_equal(found[0], [0, 1, 2])
+    np.testing.assert_array_equal(found[1], [1, 0, 0])
 
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_few_hits(count: int) -> None:
-    found = suppress(["scene"] * count, [window(0, 0, 64)] * count, 0.2)
-    np.testing.assert_array_equal(found.kept, np.arange(count))
-    np.testing.assert_array_equal(found.merged, np.zeros(count))
+    found = merge_overlapping(["scene"] * count, [window(0, 0, 64)] * count, 0.2)
+    np.testing.assert_array_equal(found[0], np.arange(count))
+    np.testing.assert_array_equal(found[1], np.zeros(count))
 
 
 def test_a_longer_list_keeps_the_same_of_the_hits_before() -> None:
     scenes, polygons = hits(120, 5)
-    whole = suppress(scenes, polygons, 0.2)
+    whole = merge_overlapping(scenes, polygons, 0.2)
     for count in (1, 10, 33, 80):
-        found = suppress(scenes[:count], polygons[:count], 0.2)
-        np.testing.assert_array_equal(found.kept, whole.kept[whole.kept < count])
-        assert (found.merged <= whole.merged[: len(found.kept)]).all()
+        found = merge_overlapping(scenes[:count], polygons[:count], 0.2)
+        np.testing.assert_array_equal(found[0], whole[0][whole[0] < count])
+        assert (found[1] <= whole[1][: len(found[0])]).all()
 
 
 class Counting(shapely.STRtree):  # type: ignore[misc]
@@ -168,14 +168,14 @@ def test_no_list_of_hits_leads_to_all_pairs(case: str, monkeypatch: pytest.Monke
     scenes = [str(place // 2) if case == "many scenes" else "scene" for place in range(len(polygons))]
     monkeypatch.setattr(shapely, "STRtree", Counting)
     monkeypatch.setattr(Counting, "pairs", 0)
-    found = suppress(scenes, polygons, 0.2)
-    assert len(found.kept) == {"copies": 1, "many scenes": 5000}.get(case, 2500)
+    found = merge_overlapping(scenes, polygons, 0.2)
+    assert len(found[0]) == {"copies": 1, "many scenes": 5000}.get(case, 2500)
     assert Counting.pairs < 50 * len(polygons)
 
 
 def test_arguments_that_cannot_be_meant_are_refused() -> None:
     with pytest.raises(InputError, match="2 scenes for 1 polygons"):
-        suppress(["a", "b"], [None], 0.2)
+        merge_overlapping(["a", "b"], [None], 0.2)
     for overlap in (-0.1, 1.1, float("nan")):
         with pytest.raises(InputError, match="from 0 to 1"):
-            suppress(["a"], [None], overlap)
+            merge_overlapping(["a"], [None], overlap)

@@ -13,7 +13,7 @@ from tests.gallery.galleries import kinds, vector_gallery
 
 from lookdown import Cosine, Gallery, GaussianLikelihoodRatio, Where
 from lookdown.errors import NotCalibratedError
-from lookdown.gallery.search.expansion import expand
+from lookdown.gallery.search.query import expansion_weights
 from lookdown.gallery.search.reranking import rerank
 
 
@@ -69,8 +69,8 @@ def test_examples_that_are_chips_are_not_found_again(made: Any) -> None:
     gallery, X, rows = made
     found = gallery.search([rows[0]["id"], rows[10]["id"]], k=400, counter_examples=rows[1]["id"])
     assert {hit.id for hit in found.hits} == {row["id"] for row in rows} - {rows[place]["id"] for place in (0, 10, 1)}
-    assert found.rows == 397
-    assert gallery.search(rows[0]["id"], where=Where(label=rows[0]["label"])).rows == (
+    assert found.rows_searched == 397
+    assert gallery.search(rows[0]["id"], where=Where(label=rows[0]["label"])).rows_searched == (
         sum(row["label"] == rows[0]["label"] for row in rows) - 1
     )
     assert gallery.search(X[0], k=1).hits[0].id == rows[0]["id"]
@@ -102,7 +102,7 @@ def test_the_best_hits_join_the_query(made: Any) -> None:
     query = kinds(40, seed=3)[0][7]
     plain = metric.score(query[None], X)[0]
     best = np.argsort(-plain)[:6]
-    weights = expand(plain[best], float(metric.offset_))
+    weights = expansion_weights(plain[best], float(metric.offset_))
     scores = weights @ metric.score(np.vstack([query, X[best]]), X) / weights.sum()
     found = gallery.search(query, k=40, expand=6)
     if weights[1:].any():
@@ -130,7 +130,7 @@ def test_re_ranking_changes_the_order_and_no_score(made: Any) -> None:
     found = gallery.search(query, k=100, rerank=True)
     # Of the vectors as the engine has them: their rounding may part the query from its own chip.
     point = metric.transform(query[None])[0].astype(np.float32)
-    order = rerank(point, gallery._views.under().engine.vectors(shortlist))
+    order = rerank(point, gallery._searchers.searcher().engine.vectors(shortlist))
     assert [hit.id for hit in found.hits] == [rows[shortlist[place]]["id"] for place in order[:100]]
     by_id = dict(zip((row["id"] for row in rows), scores, strict=True))
     np.testing.assert_allclose(
@@ -167,7 +167,7 @@ def test_windows_of_one_object_are_one_hit(tmp_path: Path) -> None:
             shared = max(0, 64 - abs(x - u)) * max(0, 64 - abs(y - v))
             assert scene != other or shared <= 0.2 * 64 * 64
     assert sum(hit.merged for hit in found.hits) > 10
-    every = gallery.search(query, k=40, overlap=None)
+    every = gallery.search(query, k=40, overlap=1)
     assert len(every) == 40
     assert {hit.merged for hit in every.hits} == {0}
     assert every.hits[0].id == found.hits[0].id

@@ -1,0 +1,171 @@
+"""The searchers of a gallery, one per metric; the last few are kept."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from lookdown.errors import GalleryError, InputError, LowRankWarning, UnsupportedOperationError
+from lookdown.gallery.scale.milvus_collection import MilvusGallery
+from lookdown.gallery.scale.milvus_server import MilvusServer
+from lookdown.gallery.search.engines import EngineChoice, EngineName, chosen_engine, make_engine
+from lookdown.gallery.search.engines.engine import Engine, Vectors, VectorStream
+from lookdown.gallery.search.searcher import Searcher
+from lookdown.gallery.store.inverted_lists import read_lists, write_lists
+from lookdown.gallery.store.metric_registry import MetricRegistry
+from lookdown.gallery.store.snapshot import Rows, Snapshot
+from lookdown.gallery.store.table import ChipTable
+from lookdown.metrics import Cosine, GaussianLikelihoodRatio, Metric, MixtureLikelihoodRatio
+from lookdown.metrics.metric import L2Metric
+
+__all__ = ["COSINE", "SearcherCache", "search_space"]
+
+COSINE = "cosine"  # a metric that every gallery has, to compare with
+_KEPT_METRICS = 2  # whose vectors are in memory: the one in use, and one more
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """The table and the metric in use at one moment, and the searchers built for them so far."""
+
+    snapshot: Snapshot
+    current: str  # empty where it cannot be read, so that another metric can still be chosen
+    searchers: OrderedDict[str, Searcher]
+    building: threading.RLock = field(default_factory=threading.RLock)
+
+
+class SearcherCache:
+    """Searchers of one gallery. Its state changes only by `refresh`, and at once: a search sees the old or the new."""
+
+    def __init__(self, folder: Path, table: ChipTable, registry: MetricRegistry, engine: EngineChoice) -> None:
+        self._folder, self._table, self._registry = folder, table, registry
+        chosen = chosen_engine(engine)
+        self._server = chosen if isinstance(chosen, MilvusServer) else None
+        self._engine: EngineName = "auto" if isinstance(chosen, MilvusServer) else chosen
+        self._refreshing = threading.Lock()
+        self._state = _State(table.snapshot(), self._metric_in_use(), OrderedDict())
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The table as of the last refresh."""
+        return self._state.snapshot
+
+    @property
+    def current(self) -> str:
+        """The metric in use as of the last refresh."""
+        return self._state.current or self._registry.current
+
+    def refresh(self) -> bool:
+        """Read the table and the metric in use again; return whether they have changed.
+
+        If there was a searcher before, the new one is built first, so that searches in other threads go on meanwhile.
+        """
+        with self._refreshing:
+            before = self._state
+            changed = self._table.version != before.snapshot.version
+            current = self._metric_in_use()
+            if not changed and current == before.current:
+                return False
+            snapshot = self._table.snapshot() if changed else before.snapshot
+            after = _State(snapshot, current, OrderedDict() if changed else before.searchers.copy())
+            if before.searchers and current:
+                self._searcher(after, current).engine.come_into_use()
+            self._state = after
+            return True
+
+    def searcher(self, metric: str | Metric | None = None) -> Searcher:
+        """Return the searcher of the metric in use, of another one by its name, or of a metric object."""
+        state = self._state
+        if isinstance(metric, Metric):
+            return self._build(state.snapshot, metric, type(metric).__name__)
+        return self._searcher(state, (state.current or self._registry.current) if metric is None else metric)
+
+    def forget(self, name: str) -> None:
+        """Remove what a server holds for a metric that was dropped."""
+        if (milvus := self._milvus()) is not None:
+            milvus.drop(name)
+
+    def _metric_in_use(self) -> str:
+        try:
+            return self._registry.current
+        except GalleryError:
+            return ""
+
+    def _searcher(self, state: _State, name: str) -> Searcher:
+        searcher = state.searchers.get(name)  # without the lock: a hit must not wait while another is built
+        if searcher is None:
+            with state.building:
+                searcher = state.searchers.get(name) or self._keep(state, name)
+        with suppress(KeyError):  # another thread may have dropped it meanwhile
+            state.searchers.move_to_end(name)
+        return searcher
+
+    def _keep(self, state: _State, name: str) -> Searcher:
+        if name == COSINE:
+            metric: Metric = Cosine().fit(np.ones((1, state.snapshot.dimension)))
+        else:
+            metric = self._registry.load(name)
+        searcher = self._build(state.snapshot, metric, name, self._milvus())
+        if name == state.current == self._metric_in_use():  # another process may have changed it
+            searcher.engine.come_into_use()
+        others = [other for other in state.searchers.copy() if other != state.current]
+        for other in others[: max(0, len(state.searchers) + 1 - _KEPT_METRICS)]:
+            del state.searchers[other]
+        state.searchers[name] = searcher
+        return searcher
+
+    def _milvus(self) -> MilvusGallery | None:
+        """Return the gallery on the server; None where the vectors are in this process."""
+        if self._server is None:
+            return None
+        return MilvusGallery.of(self._server, self._folder, self._registry.info(self._registry.names()[0]).created)
+
+    def _build(self, snapshot: Snapshot, metric: Metric, name: str, milvus: MilvusGallery | None = None) -> Searcher:
+        space = search_space(metric)
+        if space.n_features_in_ != snapshot.dimension:
+            raise InputError(
+                f"the metric compares embeddings of {space.n_features_in_} numbers, and {self._folder} holds "
+                f"{snapshot.dimension}; use one that was fitted on the same network"
+            )
+        dimensions = int(space.transform(np.ones((1, space.n_features_in_), np.float32)).shape[1])
+        stream = VectorStream(len(snapshot), dimensions, lambda: _vectors(snapshot, space))
+        if milvus is None:
+            return Searcher(snapshot, metric, name, space, self._engine_in_process(snapshot, stream))
+        from lookdown.gallery.scale.milvus import Milvus
+
+        def vectors(rows: Rows) -> Vectors:
+            return np.asarray(space.transform(snapshot.embeddings(rows)), np.float32)
+
+        engine = Milvus(stream, snapshot.columns, snapshot.keys, milvus, name, vectors)
+        return Searcher(snapshot, metric, name, space, engine)
+
+    def _engine_in_process(self, snapshot: Snapshot, stream: VectorStream) -> Engine:
+        file = self._folder / "index" / "lists.safetensors"
+        keys = snapshot.keys
+        engine = make_engine(self._engine, stream, snapshot.columns, lists=lambda: read_lists(file, keys))
+        if engine.lists_changed:
+            write_lists(file, keys, engine.assignment)
+        return engine
+
+
+def search_space(metric: Metric) -> L2Metric:
+    """Return what an engine can search by: the metric, or the nearest to it whose score is a distance."""
+    if isinstance(metric, L2Metric) and metric.is_euclidean:
+        return metric
+    if isinstance(metric, GaussianLikelihoodRatio | MixtureLikelihoodRatio):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LowRankWarning)  # given when the metric was estimated
+            return metric.shortlist_metric()
+    raise UnsupportedOperationError(f"{type(metric).__name__} has no space that a gallery could be searched in")
+
+
+def _vectors(snapshot: Snapshot, space: L2Metric) -> Iterator[Vectors]:
+    for batch in snapshot.batches():
+        yield np.asarray(space.transform(batch), np.float32)
