@@ -224,5 +224,5 @@ def _table(packages: list[PackageStatus]) -> Table:
 def _data_sentence(data: DataFolder) -> str:
     if data.folder is None:
         return f"LOOKDOWN_DATA is not set; set it to the folder that holds {' or '.join(data.missing)}"
-    found = f"{', '.join(data.found) or 'no data set of the paper'} in LOOKDOWN_DATA, {data.folder}"
-    return f"{found}; missing: {', '.join(data.missing)}" if data.missing else found
+    present = f"{', '.join(data.found) or 'no data set of the paper'} in LOOKDOWN_DATA, {data.folder}"
+    return f"{present}; missing: {', '.join(data.missing)}" if data.missing else present

@@ -31,13 +31,13 @@ def stats(folder: Folder, as_json: AsJson = False) -> None:
     """Show what a gallery holds."""
     from lookdown.gallery import Gallery
 
-    found = Gallery.open(folder).stats()
+    contents = Gallery.open(folder).stats()
     if as_json:
-        print_json(found)
+        print_json(contents)
         return
-    for name, value in asdict(found).items():
-        shown = f"{value:,}" if isinstance(value, int) else ", ".join(value) if isinstance(value, tuple) else value
-        typer.echo(f"{name.replace('_', ' '):<14} {shown or '-'}")
+    for name, value in asdict(contents).items():
+        text = f"{value:,}" if isinstance(value, int) else ", ".join(value) if isinstance(value, tuple) else value
+        typer.echo(f"{name.replace('_', ' '):<14} {text or '-'}")
 
 
 @gallery.command(

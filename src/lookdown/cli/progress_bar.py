@@ -13,14 +13,14 @@ from rich.text import Text
 
 __all__ = ["ProgressBar"]
 
-_LINE_SECONDS = 30  # between two lines where the total is not known
+_LINE_SECONDS = 30  # between two lines if the total is not known
 
 
 class ProgressBar:
     """A `lookdown.progress.Progress` for the command line.
 
     A terminal shows a bar with the rate and the time left. Elsewhere a line is printed for every tenth of the work, or
-    every 30 seconds where the total is not known.
+    every 30 seconds if the total is not known.
     """
 
     def __init__(self, description: str, *, quiet: bool = False) -> None:
@@ -72,7 +72,7 @@ class ProgressBar:
         )
 
     def note(self, step: str) -> None:
-        """Say which step begins where its amount of work is not known: beside the bar, or on a line."""
+        """Show the step that begins, if its amount of work is not known: beside the bar, or on a line."""
         if self._console.is_interactive:
             self.begin(step)
         else:

@@ -29,8 +29,8 @@ def reproduce(
     data: Annotated[
         str | None,
         typer.Option(
-            help="mar20, fair1m, synthetic, or a folder from `lookdown prepare` with --split none; the data of the "
-            "paper unless given",
+            help="mar20, fair1m, synthetic, or a folder from `lookdown prepare` with --split none; stand-ins for "
+            "the paper's data unless given",
             show_default=False,
         ),
     ] = None,
