@@ -42,9 +42,18 @@ __all__ = ["Gallery"]
 class Gallery:
     """An archive that can be searched.
 
-    Use `Gallery.from_images`, `Gallery.from_run`, `Gallery.create` or `Gallery.open`. A gallery shows what was there
-    when it was opened, or at its last `refresh` or change of its own; other processes may go on writing to the folder
+    Use `Gallery.from_images`, `Gallery.from_run`, `Gallery.create` or `Gallery.open`. A gallery shows the chips that it
+    held when it was opened, at its last `refresh` or at its own last change. Other processes may write to the folder
     meanwhile.
+
+    path: the folder of the gallery.
+    engine: how to search; `auto` chooses by the size of the gallery.
+    table: the address of the table, s3://bucket/name, to make sure that the gallery is the one you mean.
+
+        import lookdown
+
+        gallery = lookdown.Gallery.from_images("gallery", "chips/")
+        print(gallery.search("ferry.jpg", k=20))
     """
 
     def __init__(self, path: str | Path, *, engine: EngineChoice = "auto", table: str | None = None) -> None:
