@@ -8,19 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import shapely
-from numpy.typing import NDArray
 from PIL import Image
 
-from lookdown.chips.imagery import SceneReader
+from lookdown.chips.imagery import Box, SceneReader
+from lookdown.chips.pixels import Chip
 from lookdown.chips.source_content import Polygon
 
 __all__ = ["CutOptions", "background_windows", "cut"]
 
 _LEAST_INSIDE = 0.1  # share of an object that must lie inside the image
 _TRIES_PER_WINDOW = 30
-
-Window = tuple[int, int, int, int]  # left, top, right, bottom in pixels; right and bottom lie outside
-Pixels = NDArray[np.uint8]  # (height, width, bands)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +30,7 @@ class CutOptions:
     background: float = 0.05
 
 
-def cut(scene: SceneReader, polygon: Polygon, options: CutOptions) -> Pixels:
+def cut(scene: SceneReader, polygon: Polygon, options: CutOptions) -> Chip:
     """Return the chip of a polygon; raise ValueError with the reason if there is none."""
     shape = _outline(polygon, scene.width, scene.height, options.smallest)
     if options.upright:
@@ -65,7 +62,7 @@ def _outline(polygon: Polygon, width: int, height: int, smallest: int) -> shapel
 
 def background_windows(
     width: int, height: int, polygons: Sequence[Polygon], count: int, rng: np.random.Generator
-) -> list[Window]:
+) -> list[Box]:
     """Return up to `count` windows clear of every polygon, as large as the objects (64 pixels if there are none).
 
     Positions are tried at random, thirty for each window: a scene full of objects gives fewer windows.
@@ -75,7 +72,7 @@ def background_windows(
     boxes = boxes[np.isfinite(boxes).all(axis=1)]
     sides = np.maximum(boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1])
     side = int(np.clip(np.median(sides) if len(sides) else 64, 8, min(width, height)))
-    windows: list[Window] = []
+    windows: list[Box] = []
     for _ in range(_TRIES_PER_WINDOW * count):
         if len(windows) == count:
             break
@@ -88,7 +85,7 @@ def background_windows(
     return windows
 
 
-def _cut_upright(scene: SceneReader, shape: shapely.Polygon, options: CutOptions) -> Pixels:
+def _cut_upright(scene: SceneReader, shape: shapely.Polygon, options: CutOptions) -> Chip:
     corners = np.array(shapely.oriented_envelope(shape).exterior.coords)[:4]
     if np.linalg.norm(corners[1] - corners[0]) < np.linalg.norm(corners[2] - corners[1]):
         corners = np.roll(corners, -1, axis=0)  # the first side is the longer one
@@ -114,7 +111,7 @@ def _cut_upright(scene: SceneReader, shape: shapely.Polygon, options: CutOptions
     return np.stack([np.asarray(band) for band in bands], axis=2)
 
 
-def _inside(scene: SceneReader, left: float, top: float, right: float, bottom: float) -> Window:
+def _inside(scene: SceneReader, left: float, top: float, right: float, bottom: float) -> Box:
     """Return whole pixels, clipped at the edges of the image."""
     window = math.floor(left), math.floor(top), math.ceil(right), math.ceil(bottom)
     return max(window[0], 0), max(window[1], 0), min(window[2], scene.width), min(window[3], scene.height)
