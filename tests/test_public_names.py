@@ -51,7 +51,7 @@ def is_documented(parameter: str, text: str) -> bool:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_public_name_has_an_example_that_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = documentation(name)
-    assert ">>>" in text or "\n\n    " in text, f"the docstring of {name} has no example, to run or in an indented block"
+    assert ">>>" in text or "\n\n    " in text, f"{name} has no example, as a doctest or an indented block"
     monkeypatch.chdir(tmp_path)  # an example that writes a file leaves nothing behind
     public = {public_name: getattr(lookdown, public_name) for public_name in lookdown.__all__}
     test = doctest.DocTestParser().get_doctest(text, public, name, None, None)
