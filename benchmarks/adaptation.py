@@ -43,10 +43,10 @@ def against_k_means(kinds: str, gap: float) -> Row:
     def theirs() -> KMeans:
         return KMeans(8, n_init=STARTS, random_state=0).fit(X)
 
-    found = adapt(source, X, clusters=8, method="cplfpa").metric
-    assert isinstance(found, GaussianLikelihoodRatio)
+    metric = adapt(source, X, clusters=8, method="cplfpa").metric
+    assert isinstance(metric, GaussianLikelihoodRatio)
     expected = PairMoments.of(X, theirs().labels_).same_covariance
-    np.testing.assert_allclose(found.same_covariance_, expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(metric.same_covariance_, expected, rtol=1e-6, atol=1e-9)
     return compare(
         f"adapt, {IMAGES:,} x 64, 8 clusters, all pairs, kinds {kinds}",
         lambda: adapt(source, X, clusters=8, method="cplfpa"),
@@ -89,13 +89,13 @@ def table_viii() -> None:
         return fitted(sampled_covariances(chips, labels, pairs, rng))
 
     def line(name: str, estimate: Callable[[], GaussianLikelihoodRatio], paper: str) -> None:
-        seconds, found = [], []
+        seconds, scores = [], []
         for _ in range(DRAWS):
             begin = time.perf_counter()
             metric = estimate()
             seconds.append(time.perf_counter() - begin)
-            found.append(100 * evaluate(metric, X[queries], y[queries], X[gallery], y[gallery]).mean_average_precision)
-        spread = f"{statistics.mean(found):.2f} | {min(found):.2f} to {max(found):.2f}"
+            scores.append(100 * evaluate(metric, X[queries], y[queries], X[gallery], y[gallery]).mean_average_precision)
+        spread = f"{statistics.mean(scores):.2f} | {min(scores):.2f} to {max(scores):.2f}"
         print(f"| {name} | {statistics.median(seconds):.4f} | {spread} | {paper} |")
 
     print(f"Table VIII: the metric of {IMAGES:,} x 64, 9 classes, once they have labels; {DRAWS} draws\n")
@@ -136,9 +136,9 @@ def large_targets() -> Row:
     alone = os.environ | {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
     for rows in LARGE:
         command = [sys.executable, __file__, "--rows", str(rows)]
-        found = json.loads(subprocess.run(command, env=alone, check=True, capture_output=True, text=True).stdout)
-        grown, data = found["growth"] / 1e6, found["data"] / 1e6
-        print(f"| {rows:,} | {found['seconds']:.1f} | {data:.0f} | {grown:.0f} | {grown / data:.2f} |")
+        figures = json.loads(subprocess.run(command, env=alone, check=True, capture_output=True, text=True).stdout)
+        grown, data = figures["growth"] / 1e6, figures["data"] / 1e6
+        print(f"| {rows:,} | {figures['seconds']:.1f} | {data:.0f} | {grown:.0f} | {grown / data:.2f} |")
     print()
     what = f"memory of adapting to {LARGE[-1]:,} x 64, with the data"
     return Row.of(what, "the data", grown, data, limit=MEMORY, unit="MB")

@@ -36,24 +36,24 @@ def waiting(*arguments: str) -> tuple[float, float]:
     return ours, nothing
 
 
-def small_gallery(place: Path) -> tuple[str, str]:
+def small_gallery(folder: Path) -> tuple[str, str]:
     """Make a gallery of ships for a pretrained network, with its exported runtime; return it and an image."""
-    draw_world(World(kinds="ships", chips=CHIPS), place / "world")
-    chips = Manifest.read(place / "world")
-    gallery = gallery_of_pretrained(place / "gallery", "tf_efficientnet_lite0", [chips], Cutting())
+    draw_world(World(kinds="ships", chips=CHIPS), folder / "world")
+    chips = Manifest.read(folder / "world")
+    gallery = gallery_of_pretrained(folder / "gallery", "tf_efficientnet_lite0", [chips], Cutting())
     gallery.add(chips.with_role("gallery"))
     print(f"a gallery of {len(gallery):,} chips, searched by OpenVINO\n")
-    export = [sys.executable, *LOOKDOWN, "export", str(place / "gallery"), "--runtime", "openvino"]
+    export = [sys.executable, *LOOKDOWN, "export", str(folder / "gallery"), "--runtime", "openvino"]
     subprocess.run(export, check=True, capture_output=True)
-    return str(place / "gallery"), str(chips.with_role("query").paths[0])
+    return str(folder / "gallery"), str(chips.with_role("query").paths[0])
 
 
 def main() -> None:
     """Measure whole processes, as a shell starts them."""
     help_seconds, nothing = waiting(*LOOKDOWN, "--help")
     print(f"| | s |\n|---|---|\n| python -c pass | {nothing:.3f} |\n| lookdown --help | {help_seconds:.3f} |\n")
-    with tempfile.TemporaryDirectory() as place:
-        gallery, image = small_gallery(Path(place))
+    with tempfile.TemporaryDirectory() as folder:
+        gallery, image = small_gallery(Path(folder))
         search_seconds, _ = waiting(*LOOKDOWN, "search", gallery, image)
     rows = [
         Row.of("lookdown --help", f"a limit of {HELP:g} s", help_seconds, HELP, limit=1),

@@ -36,22 +36,24 @@ def chips() -> NDArray[np.uint8]:
 def exports(embedder: Embedder, images: NDArray[np.uint8], folder: Path) -> dict[str, ExportedEmbedder]:
     """Return the network in both runtimes and precisions; what int8 costs is measured elsewhere."""
     space = Space.of(Cosine().fit(embedder.embed(images[:8])).transform, embedder.settings.dimension, "cosine")
-    found: dict[str, ExportedEmbedder] = {}
+    exported: dict[str, ExportedEmbedder] = {}
     runtimes: tuple[RuntimeName, ...] = ("openvino", "onnx")
     for runtime in runtimes:
-        found[runtime] = export(embedder, folder / runtime, runtime, images[:64], space)
-        small = quantize(found[runtime], folder / f"{runtime}-int8", images, lambda embedder: 0.0).export
+        exported[runtime] = export(embedder, folder / runtime, runtime, images[:64], space)
+        small = quantize(exported[runtime], folder / f"{runtime}-int8", images, lambda embedder: 0.0).export
         assert small is not None
-        found[f"{runtime}-int8"] = small
-    return found
+        exported[f"{runtime}-int8"] = small
+    return exported
 
 
 class Bare:
     """OpenVINO as its own documents use it for throughput."""
 
-    def __init__(self, made: ExportedEmbedder) -> None:
+    def __init__(self, exported: ExportedEmbedder) -> None:
         options = {"PERFORMANCE_HINT": "THROUGHPUT", "INFERENCE_PRECISION_HINT": "f32"}
-        self._queue = openvino.AsyncInferQueue(openvino.Core().compile_model(made.folder / "model.xml", "CPU", options))
+        self._queue = openvino.AsyncInferQueue(
+            openvino.Core().compile_model(exported.folder / "model.xml", "CPU", options)
+        )
 
     def run(self, images: NDArray[np.uint8]) -> None:
         """Put all images through, and drop what comes out."""
@@ -65,24 +67,26 @@ def main() -> None:
     images = chips()
     embedder = Embedder("tf_efficientnet_lite0").eval()
     with tempfile.TemporaryDirectory() as folder:
-        made = exports(embedder, images, Path(folder))
-        rows = [_against_torch(made[name], embedder, images, limit) for name, limit in LIMITS.items()]
-        rows += [_against_bare(made[name], images) for name in ("openvino", "openvino-int8")]
+        exported = exports(embedder, images, Path(folder))
+        rows = [_against_torch(exported[name], embedder, images, limit) for name, limit in LIMITS.items()]
+        rows += [_against_bare(exported[name], images) for name in ("openvino", "openvino-int8")]
     print("EfficientNet-Lite0 at 112 pixels, chips as uint8 in memory\n")
     report("Embedding", rows, threads=None)
 
 
-def _against_torch(made: ExportedEmbedder, embedder: Embedder, images: NDArray[np.uint8], limit: float | None) -> Row:
-    what = f"{len(images)} chips by {made.description.name}"
-    work = (lambda: made.embed(images)), (lambda: embedder.embed(images))
+def _against_torch(
+    exported: ExportedEmbedder, embedder: Embedder, images: NDArray[np.uint8], limit: float | None
+) -> Row:
+    what = f"{len(images)} chips by {exported.description.name}"
+    work = (lambda: exported.embed(images)), (lambda: embedder.embed(images))
     return compare(what, work[0], "torch, eager", work[1], limit=limit, turns=5)
 
 
-def _against_bare(made: ExportedEmbedder, images: NDArray[np.uint8]) -> Row:
-    bare = Bare(made)
-    what = f"{len(images)} chips by {made.description.name}"
-    work = (lambda: made.embed(images)), (lambda: bare.run(images))
-    return compare(what, work[0], f"bare {made.description.name}", work[1], limit=1.1, turns=5)
+def _against_bare(exported: ExportedEmbedder, images: NDArray[np.uint8]) -> Row:
+    bare = Bare(exported)
+    what = f"{len(images)} chips by {exported.description.name}"
+    work = (lambda: exported.embed(images)), (lambda: bare.run(images))
+    return compare(what, work[0], f"bare {exported.description.name}", work[1], limit=1.1, turns=5)
 
 
 if __name__ == "__main__":

@@ -49,9 +49,9 @@ def on_scores(rng: np.random.Generator, rows: int, *, limit: float) -> list[Row]
     """The same scores for everyone; sorting indices neither minds ties nor checks anything."""
     query_labels, gallery_labels = rng.integers(CLASSES, size=100), rng.integers(CLASSES, size=rows)
     scores = rng.normal(size=(100, rows)) + (query_labels[:, None] == gallery_labels)
-    found = evaluate(scores, None, query_labels, None, gallery_labels).queries
-    np.testing.assert_allclose(found.average_precision, by_scikit_learn(scores, query_labels, gallery_labels))
-    np.testing.assert_allclose(found.values, by_sorted_indices(scores, query_labels, gallery_labels))
+    queries = evaluate(scores, None, query_labels, None, gallery_labels).queries
+    np.testing.assert_allclose(queries.average_precision, by_scikit_learn(scores, query_labels, gallery_labels))
+    np.testing.assert_allclose(queries.values, by_sorted_indices(scores, query_labels, gallery_labels))
 
     def ours() -> object:
         return evaluate(scores, None, query_labels, None, gallery_labels)
@@ -98,14 +98,14 @@ def on_embeddings(rng: np.random.Generator) -> list[Row]:
         return evaluate(metric, queries, labels, gallery, gallery_labels).mean_average_precision
 
     def by_torchmetrics() -> float:
-        found = RetrievalMAP()
+        metric = RetrievalMAP()
         scores, number = 1 / (1 + torch.cdist(x, others)), torch.arange(len(x)).repeat_interleave(len(others))
-        found.update(scores.flatten(), (y[:, None] == names).flatten(), number)
-        return float(found.compute())
+        metric.update(scores.flatten(), (y[:, None] == names).flatten(), number)
+        return float(metric.compute())
 
     def by_calculator() -> float:
-        found = AccuracyCalculator(include=("mean_average_precision",), k=len(others), device=torch.device("cpu"))
-        return float(found.get_accuracy(x, y, others, names, ref_includes_query=False)["mean_average_precision"])
+        calculator = AccuracyCalculator(include=("mean_average_precision",), k=len(others), device=torch.device("cpu"))
+        return float(calculator.get_accuracy(x, y, others, names, ref_includes_query=False)["mean_average_precision"])
 
     peers = {
         "torchmetrics RetrievalMAP": by_torchmetrics,
@@ -140,12 +140,12 @@ def memory(rng: np.random.Generator) -> list[Row]:
         size, scores = f"{count:,} x {len(gallery):,}", count * len(gallery) * 4e-6
         print(f"| {size} | {seconds:.1f} | {scores:,.0f} | {peaks[-1]:.0f} |")
     print()
-    given, block = (queries.nbytes + gallery.nbytes) / 1e6, _BLOCK_SCORES * 8e-6
+    inputs, block = (queries.nbytes + gallery.nbytes) / 1e6, _BLOCK_SCORES * 8e-6
     few, many = peaks
     what = f"memory beyond the embeddings, {size}"
-    limit = f"the embeddings mapped, {2 * given:.0f} MB, and a block of {_BLOCK_SCORES:,} doubles"
+    limit = f"the embeddings mapped, {2 * inputs:.0f} MB, and a block of {_BLOCK_SCORES:,} doubles"
     return [
-        Row.of(what, limit, many, 2 * given + block, limit=1, unit="MB"),
+        Row.of(what, limit, many, 2 * inputs + block, limit=1, unit="MB"),
         Row.of(what, "a tenth of the queries", many, few, limit=1.1, unit="MB"),
     ]
 

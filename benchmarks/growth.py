@@ -78,11 +78,11 @@ def measured(
     name: str, what: str, why: str, sizes: Sequence[int], work: Callable[[int], Callable[[], object]]
 ) -> Curve:
     """Measure a curve; `work` prepares N rows and returns what is timed."""
-    found = [seconds(work(size)) for size in sizes]
+    times = [seconds(work(size)) for size in sizes]
     print(
-        f"{name}: " + ", ".join(f"{size:,} {taken:.3g} s" for size, taken in zip(sizes, found, strict=True)), flush=True
+        f"{name}: " + ", ".join(f"{size:,} {taken:.3g} s" for size, taken in zip(sizes, times, strict=True)), flush=True
     )
-    return Curve(name, what, why, sizes, found)
+    return Curve(name, what, why, sizes, times)
 
 
 def moments(rng: np.random.Generator) -> Curve:
@@ -107,11 +107,11 @@ def adaptation(rng: np.random.Generator) -> Curve:
     return measured("adaptation", "to N unlabelled embeddings, 20 clusters", WHY["adaptation"], SIZES, work)
 
 
-def indexing(rng: np.random.Generator, place: Path) -> Curve:
+def indexing(rng: np.random.Generator, folder: Path) -> Curve:
     """N small images through a small network into a new gallery."""
     torch.set_num_threads(1)
     embedder = Embedder("resnet10t", size=32, dimension=16, weights="none").eval()
-    images = place / "images"
+    images = folder / "images"
     images.mkdir()
     turns = iter(range(1_000_000))
 
@@ -122,7 +122,7 @@ def indexing(rng: np.random.Generator, place: Path) -> Curve:
                 Image.fromarray(rng.integers(0, 256, (32, 32, 3), np.uint8)).save(file)
 
         def turn() -> None:
-            added = Gallery.create(place / f"gallery {next(turns)}", embedder).add(files)
+            added = Gallery.create(folder / f"gallery {next(turns)}", embedder).add(files)
             assert added.added == rows
 
         return turn
@@ -158,11 +158,11 @@ def main() -> None:
     """Measure with one thread, and write the page where a folder is given."""
     rng, machine = np.random.default_rng(0), this_machine()
     faiss.omp_set_num_threads(1)
-    with threadpool_limits(1), tempfile.TemporaryDirectory() as place:
+    with threadpool_limits(1), tempfile.TemporaryDirectory() as folder:
         curves = [
             moments(rng),
             adaptation(rng),
-            indexing(rng, Path(place)),
+            indexing(rng, Path(folder)),
             search(rng, ExactEngine),
             search(rng, IVFEngine),
         ]

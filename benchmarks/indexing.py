@@ -45,11 +45,11 @@ def squares(paths: list[Path]) -> NDArray[np.uint8]:
     return ImageReader(paths, bands=3, size=112).read_all()[0]
 
 
-def row(made: ExportedEmbedder, folder: Path, images: NDArray[np.uint8], limit: float) -> Row:
+def row(exported: ExportedEmbedder, folder: Path, images: NDArray[np.uint8], limit: float) -> Row:
     """Compare filling a new gallery with the bare network; both are compiled before their clocks start."""
-    bare = Bare(made)
-    with tempfile.TemporaryDirectory() as place:
-        new = [Gallery.create(Path(place) / str(turn), made) for turn in range(1 + TURNS)]  # one to warm up
+    bare = Bare(exported)
+    with tempfile.TemporaryDirectory() as scratch:
+        new = [Gallery.create(Path(scratch) / str(turn), exported) for turn in range(1 + TURNS)]  # one to warm up
         for gallery in new:
             assert gallery.embedder is not None
             gallery.embedder.embed(images[:1])  # compiled at its first image
@@ -57,19 +57,19 @@ def row(made: ExportedEmbedder, folder: Path, images: NDArray[np.uint8], limit: 
         def index() -> None:
             assert new.pop().add(folder).added == len(images)
 
-        what = f"{len(images):,} JPEG chips indexed by {made.description.name}: read, embedded, written"
+        what = f"{len(images):,} JPEG chips indexed by {exported.description.name}: read, embedded, written"
         peer = "bare OpenVINO on the same chips in memory"
         return compare(what, index, peer, lambda: bare.run(images), limit=limit, turns=TURNS)
 
 
 def main() -> None:
     """Measure with all cores."""
-    with tempfile.TemporaryDirectory() as place:
-        paths = archive(Path(place) / "world")
-        folder = gathered(paths, Path(place) / "archive")
+    with tempfile.TemporaryDirectory() as scratch:
+        paths = archive(Path(scratch) / "world")
+        folder = gathered(paths, Path(scratch) / "archive")
         images = squares(paths)
-        made = exports(Embedder("tf_efficientnet_lite0").eval(), images, Path(place) / "exported")
-        rows = [row(made[name], folder, images, limit) for name, limit in LIMITS.items()]
+        exported = exports(Embedder("tf_efficientnet_lite0").eval(), images, Path(scratch) / "exported")
+        rows = [row(exported[name], folder, images, limit) for name, limit in LIMITS.items()]
     report("Indexing", rows, threads=None)
 
 

@@ -45,15 +45,15 @@ def rows(batch: int, metrics: dict[str, Metric], rng: np.random.Generator) -> li
     x, y = torch.tensor(X, dtype=torch.float32, requires_grad=True), torch.tensor(labels)
     ours, theirs = CircleLoss(), PeerLoss()
     torch.testing.assert_close(ours(x, y), theirs(x, y), rtol=1e-4, atol=0)  # the peer does what it should
-    found = []
+    measured = []
     for name, metric in metrics.items():
         loss = GLRTLoss()
         loss.set_metric(metric)
         limit = 1.2 if name == "Gaussian" else 3
         work = step(loss, x, y, REPEATS[batch]), step(theirs, x, y, REPEATS[batch])
-        found.append(compare(f"GLRT loss, {name}, batch {batch}", work[0], PEER, work[1], limit=limit, turns=15))
+        measured.append(compare(f"GLRT loss, {name}, batch {batch}", work[0], PEER, work[1], limit=limit, turns=15))
     work = step(ours, x, y, REPEATS[batch]), step(theirs, x, y, REPEATS[batch])
-    return [*found, compare(f"circle loss, batch {batch}", work[0], PEER, work[1], limit=1.2, turns=15)]
+    return [*measured, compare(f"circle loss, batch {batch}", work[0], PEER, work[1], limit=1.2, turns=15)]
 
 
 def main() -> None:

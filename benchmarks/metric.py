@@ -102,8 +102,8 @@ def scoring(rng: np.random.Generator) -> Row:
     mapped_queries, mapped_gallery = metric.transform(queries), metric.transform(gallery)
     index = faiss.IndexFlatL2(mapped_gallery.shape[1])
     index.add(mapped_gallery)
-    found, theirs = top_k(metric, queries, gallery, 50).indices, index.search(mapped_queries, 50)[1]
-    overlap = np.mean([len(set(a) & set(b)) / 50 for a, b in zip(found, theirs, strict=True)])
+    ours, theirs = top_k(metric, queries, gallery, 50).indices, index.search(mapped_queries, 50)[1]
+    overlap = np.mean([len(set(a) & set(b)) / 50 for a, b in zip(ours, theirs, strict=True)])
     assert overlap > 0.999, overlap
     return compare(
         f"top 50 of 1,000 x {GALLERY:,}, float32, rank {metric.rank_}",

@@ -56,41 +56,41 @@ def networks(images: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], folder: Pa
     whole = export(embedder, folder / "openvino", "openvino", images[:64], space)
     small = quantize(whole, folder / "openvino-int8", images, lambda embedder: 0.0).export
     assert small is not None
-    return {made.description.name: made for made in (whole, small)}
+    return {exported.description.name: exported for exported in (whole, small)}
 
 
-def indexed(place: Path) -> tuple[float, dict[str, float], float]:
+def indexed(folder: Path) -> tuple[float, dict[str, float], float]:
     """Return bytes in the table, seconds in each network and seconds outside of it, a JPEG chip of 144 pixels at most.
 
     The table is as its latest version has it; those of the last day are kept beside it, and are not counted.
     """
-    paths = archive(place / "world")
+    paths = archive(folder / "world")
     images = squares(paths)
-    made = networks(images, place / "exported")
+    exported = networks(images, folder / "exported")
     alone = {}
-    for name, network in made.items():
+    for name, network in exported.items():
         bare = Bare(network)
         bare.run(images)  # warm
         alone[name] = core_seconds(lambda bare=bare: bare.run(images)) / len(images)  # type: ignore[misc]
-    gallery = Gallery.create(place / "gallery", made["openvino"])
+    gallery = Gallery.create(folder / "gallery", exported["openvino"])
     assert gallery.embedder is not None
     gallery.embedder.embed(images[:1])  # compiled now
     whole = core_seconds(lambda: gallery.add(list(paths))) / len(images)
-    table = place / "gallery" / "records.lance"
+    table = folder / "gallery" / "records.lance"
     files = [file for part in lance.dataset(table).get_fragments() for file in part.data_files()]
     stored = sum((table / "data" / file.path).stat().st_size for file in files)
     return stored / len(images), alone, max(whole - alone["openvino"], 0.0)
 
 
-def held(place: Path) -> float:
+def held(folder: Path) -> float:
     """Return bytes a chip in a process that searches a gallery approximately."""
     rows = [{"id": f"scenes/harbour-{number // 100:05d}.tif:{number:07d}", "source": ""} for number in range(HELD)]
-    for name, some in (("large", HELD), ("small", HELD // 2)):
-        gallery = Gallery.create(place / name, dimension=DIMENSIONS)
-        gallery.add_embeddings(rows[:some], vectors(np.random.default_rng(0), some)[0])
+    for name, count in (("large", HELD), ("small", HELD // 2)):
+        gallery = Gallery.create(folder / name, dimension=DIMENSIONS)
+        gallery.add_embeddings(rows[:count], vectors(np.random.default_rng(0), count)[0])
     taken = {
         name: int(subprocess.run(
-            [sys.executable, __file__, OPENED, str(place / name)], check=True, capture_output=True, text=True
+            [sys.executable, __file__, OPENED, str(folder / name)], check=True, capture_output=True, text=True
         ).stdout)
         for name in ("large", "small")
     }  # fmt: skip
@@ -110,8 +110,8 @@ def simulated(rows: int, probes: int) -> float:
     queries = rng.standard_normal((QUERIES, DIMENSIONS), dtype=np.float32)
     block = rng.standard_normal((length, DIMENSIONS), dtype=np.float32)
     ids = np.arange(length, dtype=np.int64)
-    for place in np.unique(quantizer.search(queries, index.nprobe)[1]):
-        index.invlists.add_entries(int(place), length, faiss.swig_ptr(ids), faiss.swig_ptr(block.view(np.uint8)))
+    for cell in np.unique(quantizer.search(queries, index.nprobe)[1]):
+        index.invlists.add_entries(int(cell), length, faiss.swig_ptr(ids), faiss.swig_ptr(block.view(np.uint8)))
         index.ntotal += length
     return seconds(lambda: [index.search(query[None], K) for query in queries]) / QUERIES
 
@@ -149,9 +149,9 @@ def adapted() -> tuple[float, float]:
 def main() -> None:
     """Measure with one thread where a core is the unit, and write the page where a folder is given."""
     faiss.omp_set_num_threads(1)
-    with tempfile.TemporaryDirectory() as place:
-        stored, embedded, handled = indexed(Path(place))
-        memory = held(Path(place))
+    with tempfile.TemporaryDirectory() as folder:
+        stored, embedded, handled = indexed(Path(folder))
+        memory = held(Path(folder))
     with threadpool_limits(1):
         listed, compared, probes, real = searched()
         assigned, clustered = adapted()
@@ -179,8 +179,8 @@ def opened(path: str) -> None:
     """Print what memory a process takes that has opened a gallery."""
     gallery = Gallery.open(path, engine="ivf")
     gallery.prepare()
-    told = Path("/proc/self/status")  # what `peak_memory` says on Linux may be that of the process that started this
-    lines = told.read_text().splitlines() if told.exists() else []
+    status = Path("/proc/self/status")  # what `peak_memory` says on Linux may be that of the process that started this
+    lines = status.read_text().splitlines() if status.exists() else []
     highest = [int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")]
     print(*(highest or [peak_memory()]))
 

@@ -50,7 +50,7 @@ def stream(z: Vectors) -> VectorStream:
 def no_columns(rows: int) -> FilterColumns:
     """Nothing that a filter could read."""
     none, flags = CategoricalColumn((), np.empty(0, np.int32)), np.zeros(rows, np.bool_)
-    return FilterColumns(none, none, none, np.empty(0, "datetime64[us]"), flags, np.empty((0, 4)), lambda some: [])
+    return FilterColumns(none, none, none, np.empty(0, "datetime64[us]"), flags, np.empty((0, 4)), lambda selected: [])
 
 
 @dataclass(frozen=True, eq=False)  # known by itself: an array has no hash
@@ -79,9 +79,9 @@ def milliseconds(engine: Engine, queries: Vectors, where: Where | None = None) -
     return min(taken) / len(queries) * 1e3
 
 
-def recall(found: list[Nearest], expected: list[Nearest]) -> float:
+def recall(nearest: list[Nearest], expected: list[Nearest]) -> float:
     """Share of what was expected that was found."""
-    pairs = zip(found, expected, strict=True)
+    pairs = zip(nearest, expected, strict=True)
     return float(np.mean([len(np.intersect1d(one.rows, other.rows)) / len(other.rows) for one, other in pairs]))
 
 
@@ -100,14 +100,14 @@ def exact_against_faiss(exact: ExactEngine, z: Vectors, queries: Vectors) -> lis
         compare(f"exact, {SIZE}, 20 queries alone", lambda: one_by_one(exact, several), "faiss Flat", theirs, limit=1.1)
     ]
     for count in (32, 256):
-        some = queries[:count]
+        batch = queries[:count]
         what = f"exact, {SIZE}, {count} queries at once"
 
-        def ours(some: Vectors = some) -> object:
-            return exact.nearest(some, K)
+        def ours(batch: Vectors = batch) -> object:
+            return exact.nearest(batch, K)
 
-        def peer(some: Vectors = some) -> object:
-            return flat.search(some, K)
+        def peer(batch: Vectors = batch) -> object:
+            return flat.search(batch, K)
 
         rows.append(compare(what, ours, "faiss Flat", peer, limit=1.1, turns=3))
     return rows
@@ -161,8 +161,8 @@ def filtered(exact: ExactEngine, ivf: IVFEngine, z: Vectors, queries: Vectors) -
         where = cast("Where", Keeping(mask))
         cells = []
         for engine in (exact, ivf):
-            found = one_by_one(engine, queries, K, where)
-            cells += [f"{milliseconds(engine, queries, where):.1f}", f"{recall(found, answers):.4f}"]
+            nearest = one_by_one(engine, queries, K, where)
+            cells += [f"{milliseconds(engine, queries, where):.1f}", f"{recall(nearest, answers):.4f}"]
         print(f"| {share:.1%} | {' | '.join(cells)} |")
     print()
 
@@ -179,7 +179,7 @@ def other_galleries() -> None:
         many = exact.nearest(queries, 1000)
         few = [Nearest(one.rows[:K], one.closeness[:K]) for one in many]
         own = np.mean([drawn[one.rows] == kind for one, kind in zip(few, drawn[ROWS:], strict=True)])
-        cells = [f"{recall(ivf.nearest(queries, len(found[0].rows)), found):.4f}" for found in (few, many)]
+        cells = [f"{recall(ivf.nearest(queries, len(nearest[0].rows)), nearest):.4f}" for nearest in (few, many)]
         ratio = milliseconds(exact, queries[:20]) / milliseconds(ivf, queries[:20])
         print(f"| {kinds:,} | {spread:g} | {own:.1%} | {ivf.probes} | {' | '.join(cells)} | {ratio:.0f} |")
     print()

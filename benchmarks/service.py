@@ -65,8 +65,8 @@ def make(folder: Path, chips: int, backbone: str) -> None:
     spread = centres.std(axis=0)
     y = rng.integers(KINDS, size=chips)
     x = (centres[y] + rng.normal(size=(chips, DIMENSIONS)) * spread).astype(np.float32)
-    some = slice(0, min(chips, 4_000))
-    metric = GaussianLikelihoodRatio().fit(x[some], y[some]).calibrate(x[some][:1_000], y[some][:1_000])
+    sample = slice(0, min(chips, 4_000))
+    metric = GaussianLikelihoodRatio().fit(x[sample], y[sample]).calibrate(x[sample][:1_000], y[sample][:1_000])
     gallery = Gallery.create(folder, embedder, metric)
     rows = [{"id": f"chip {n}", "scene": f"scene {n // 50}", "label": f"kind {k}"} for n, k in enumerate(y)]
     gallery.add_embeddings(rows, x, fingerprint=embedder.fingerprint)
@@ -86,9 +86,9 @@ def server(folder: Path, batch: int) -> Iterator[int]:
     )
     try:
         assert started.stdout is not None
-        found = re.search(r":(\d+)\s*$", started.stdout.readline())
-        assert found, "the service did not start"
-        yield int(found[1])
+        match = re.search(r":(\d+)\s*$", started.stdout.readline())
+        assert match, "the service did not start"
+        yield int(match[1])
     finally:
         started.terminate()
         started.wait(30)
@@ -139,9 +139,11 @@ def measure(folder: Path, batch: int, clients: int, length: float, turned: bool)
     async def all_at_once(port: int) -> Load:
         begin = time.perf_counter() + WARM
         ready = requests(turned)
-        told = await asyncio.gather(*(client(port, ready, n, begin, begin + length) for n in range(clients)))
+        answers = await asyncio.gather(*(client(port, ready, n, begin, begin + length) for n in range(clients)))
         elapsed = time.perf_counter() - begin
-        return Load([second for seconds, _ in told for second in seconds], sum(errors for _, errors in told), elapsed)
+        return Load(
+            [second for seconds, _ in answers for second in seconds], sum(errors for _, errors in answers), elapsed
+        )
 
     with server(folder, batch) as port:
         return asyncio.run(all_at_once(port))
@@ -158,31 +160,31 @@ def main() -> None:
     arguments.add_argument("--backbone", default="tf_efficientnet_lite0")
     arguments.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     arguments.add_argument("--batch", type=int, default=64)
-    given = arguments.parse_args()
-    if given.serve is not None:
-        serve_alone(given.serve, given.batch)
+    options = arguments.parse_args()
+    if options.serve is not None:
+        serve_alone(options.serve, options.batch)
         return
-    print(f"{given.clients} clients, {given.chips:,} chips, {given.backbone}, {os.cpu_count()} processors\n")
+    print(f"{options.clients} clients, {options.chips:,} chips, {options.backbone}, {os.cpu_count()} processors\n")
     print("| images | in the network together | answers | errors | median, ms | p99, ms | p99 / median | a second |")
     print("|---|---|---|---|---|---|---|---|")
     rows, errors = [], 0
-    with tempfile.TemporaryDirectory() as place:
-        make(Path(place, "gallery"), given.chips, given.backbone)
-        for turned, told in ((True, "in four turns"), (False, "as they lie")):
+    with tempfile.TemporaryDirectory() as folder:
+        make(Path(folder, "gallery"), options.chips, options.backbone)
+        for turned, description in ((True, "in four turns"), (False, "as they lie")):
             loads = {
-                batch: measure(Path(place, "gallery"), batch, given.clients, given.seconds, turned)
-                for batch in (given.batch, 1)
+                batch: measure(Path(folder, "gallery"), batch, options.clients, options.seconds, turned)
+                for batch in (options.batch, 1)
             }
             for batch, load in loads.items():
                 together = f"up to {batch}" if batch > 1 else "those of one request"
                 print(
-                    f"| {told} | {together} | {len(load.seconds):,} | {load.errors} | {load.median:.0f} "
+                    f"| {description} | {together} | {len(load.seconds):,} | {load.errors} | {load.median:.0f} "
                     f"| {load.p99:.0f} | {load.p99 / load.median:.2f} | {load.throughput:.1f} |",
                     flush=True,
                 )
-            batched, alone = loads[given.batch], loads[1]
+            batched, alone = loads[options.batch], loads[1]
             errors += batched.errors + alone.errors
-            asked = f"{given.clients} clients, images {told}"
+            asked = f"{options.clients} clients, images {description}"
             rows += [
                 Row.of(
                     f"answers, {asked}, gathered in the network",

@@ -50,10 +50,10 @@ def report(title: str, rows: Sequence[Row], *, threads: Literal[1] | None = 1) -
     """
     if OUT is not None:
         Rows(title, rows, threads).write(OUT)
-    told = (
+    description = (
         "one thread for each contestant" if threads == 1 else "all cores" if threads is None else f"{threads} threads"
     )
-    print(f"{title}\n{platform.machine()}, Python {platform.python_version()}, {told}\n")
+    print(f"{title}\n{platform.machine()}, Python {platform.python_version()}, {description}\n")
     print("| ours | | peer | | ours / peer | target | |")
     print("|---|---|---|---|---|---|---|")
     for row in rows:

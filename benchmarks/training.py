@@ -32,10 +32,10 @@ def recipe(world: Path, **changes: Any) -> Recipe:
     return build(Recipe, values | changes)
 
 
-def turn(made: Recipe) -> list[dict[str, Any]]:
+def turn(recipe: Recipe) -> list[dict[str, Any]]:
     """Train, and return the records of the three epochs."""
     with tempfile.TemporaryDirectory() as folder:
-        return train(made, Path(folder) / "run").history()
+        return train(recipe, Path(folder) / "run").history()
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def main() -> None:
     print("| | stage 1, s an epoch | stage 2, s | stage 2 / stage 1 | waiting for data |\n|---|---|---|---|---|")
     rows: list[Row] = []
     for name, turns in runs.items():
-        first, second = ([records[place]["seconds"] for records in turns] for place in (0, 2))
+        first, second = ([records[epoch]["seconds"] for records in turns] for epoch in (0, 2))
         ratio = statistics.median(b / a for a, b in zip(first, second, strict=True))
         waiting = statistics.median(record["waited"] / record["seconds"] for records in turns for record in records)
         one, two = statistics.median(first), statistics.median(second)

@@ -19,13 +19,13 @@ TARGET = 0.7
 
 def overlaps(gallery: Gallery, queries: list[Path], k: int, *, turned: bool) -> list[float]:
     """Return for each turn of each query which share of its first hits are those of the query as it lies."""
-    found = []
+    shares = []
     for query in queries:
         pixels = read_chip(query)
         turns = [np.ascontiguousarray(np.rot90(pixels, turn)) for turn in range(4)]
         first, *others = ({hit.id for hit in gallery.search(turn, k, turned=turned).hits} for turn in turns)
-        found += [len(first & other) / k for other in others]
-    return found
+        shares += [len(first & other) / k for other in others]
+    return shares
 
 
 def main() -> None:
@@ -34,23 +34,23 @@ def main() -> None:
     arguments.add_argument("--chips", type=int, default=16 if QUICK else 60, help="of each kind of ship")
     arguments.add_argument("--queries", type=int, default=4 if QUICK else 40)
     arguments.add_argument("-k", type=int, default=20)
-    given = arguments.parse_args()
-    with tempfile.TemporaryDirectory() as place:
-        draw_world(World(kinds="ships", chips=given.chips, size=96), Path(place, "world"))
-        chips = Manifest.read(Path(place, "world"))
-        gallery = Gallery.create(Path(place, "gallery"), Embedder.pretrained(images=chips.with_role("train").paths))
+    options = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        draw_world(World(kinds="ships", chips=options.chips, size=96), Path(folder, "world"))
+        chips = Manifest.read(Path(folder, "world"))
+        gallery = Gallery.create(Path(folder, "gallery"), Embedder.pretrained(images=chips.with_role("train").paths))
         gallery.add(chips.with_role("gallery"))
         asked = chips.with_role("query").paths
-        queries = asked[:: max(1, len(asked) // given.queries)][: given.queries]
-        print(f"{len(queries)} queries, {len(gallery):,} chips, first {given.k} hits\n")
+        queries = asked[:: max(1, len(asked) // options.queries)][: options.queries]
+        print(f"{len(queries)} queries, {len(gallery):,} chips, first {options.k} hits\n")
         print("| example | overlap with its turns, mean | least |\n|---|---|---|")
         means = {}
-        for turned, told in ((True, "seen in four turns"), (False, "as it lies")):
-            shares = overlaps(gallery, queries, given.k, turned=turned)
+        for turned, description in ((True, "seen in four turns"), (False, "as it lies")):
+            shares = overlaps(gallery, queries, options.k, turned=turned)
             means[turned] = float(np.mean(shares))
-            print(f"| {told} | {means[turned]:.2f} | {min(shares):.2f} |")
+            print(f"| {description} | {means[turned]:.2f} | {min(shares):.2f} |")
     print()
-    what = f"first {given.k} hits of an example that is turned, seen in four turns"
+    what = f"first {options.k} hits of an example that is turned, seen in four turns"
     row = Row.of(what, "those of it as it lies", means[True], 1, limit=TARGET, unit="shared", better="higher")
     report("Examples that are turned", [row], threads=None)
 

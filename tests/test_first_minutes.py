@@ -109,7 +109,10 @@ def test_the_wheel_alone_runs_the_quickstart(clone: Path, tmp_path: Path) -> Non
         typed(here, python, "quickstart.py")
     changes = "stage1.epochs=1", "stage2.epochs=1", "network.size=32"
     small = f"chips=14, abroad=12, size=32, scene_size=640, changes={changes}"
-    story = f"from pathlib import Path; from lookdown.lab.demo import *; print(tell(Path('demo'), Scale({small})).page)"
+    story = (
+        "from pathlib import Path; from lookdown.lab.demo import *;"
+        f"print(run_demo(Path('demo'), DemoScale({small})).page)"
+    )
     assert typed(tmp_path, python, "-c", story).strip() == "demo/index.html"
     code = "from pathlib import Path; import lookdown.service; print(Path(lookdown.service.__file__).parent)"
     service = Path(typed(tmp_path, python, "-c", code).strip())

@@ -9,11 +9,11 @@ from typer.testing import CliRunner
 
 from lookdown.cli import app
 from lookdown.errors import OutputError
-from lookdown.lab.demo import Told
+from lookdown.lab.demo import DemoReport
 
 
 def test_its_document_has_the_keys_that_the_page_names() -> None:
-    assert documented_keys("lookdown demo") == {field.name for field in fields(Told)}
+    assert documented_keys("lookdown demo") == {field.name for field in fields(DemoReport)}
 
 
 @pytest.mark.parametrize("name", ["demo", "demo/world"])

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from lookdown.cli import app
 from lookdown.cli.doctor import DATA_SETS, OfflineWeights, _packages, diagnose
-from lookdown.lab.paper import setting
+from lookdown.lab.paper import experiment
 
 
 def test_it_lists_what_is_there_and_how_to_get_what_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ def test_what_is_here_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def test_it_knows_the_data_that_the_experiments_read() -> None:
-    assert set(DATA_SETS) == set(setting._FOLDERS.values())
+    assert set(DATA_SETS) == set(experiment._FOLDERS.values())
 
 
 def test_a_package_that_is_missing_or_too_old_has_a_next_step(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ def demo(
     again to continue after an interrupt.
     """
     from lookdown.cli.progress_bar import ProgressBar
-    from lookdown.lab.demo import Listener, tell
+    from lookdown.lab.demo import Listener, run_demo
 
     with ProgressBar("starting") as progress:
 
@@ -32,10 +32,10 @@ def demo(
             progress.begin(title.split(":")[0])
 
         program = "lookdown" if shutil.which("lookdown") else sys.argv[0]
-        story = tell(out, listener=Listener(chapter, progress, progress.say), program=program)
+        report = run_demo(out, listener=Listener(chapter, progress, progress.say), program=program)
     if as_json:
-        print_json(story)
+        print_json(report)
         return
-    typer.echo(f"\nlook at {story.page}, then try:\n")
-    for line in story.commands:
+    typer.echo(f"\nlook at {report.page}, then try:\n")
+    for line in report.commands:
         typer.echo(f"  {line}")

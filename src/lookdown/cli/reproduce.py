@@ -46,8 +46,8 @@ def reproduce(
     Each shows our numbers beside the paper's. Networks that were trained before are reused.
     """
     from lookdown.cli.progress_bar import ProgressBar
+    from lookdown.lab.paper.experiment import Experiment
     from lookdown.lab.paper.reproduce import reproduce as make
-    from lookdown.lab.paper.setting import Setting
 
     files: list[Path] = []
 
@@ -57,6 +57,6 @@ def reproduce(
             typer.echo(str(file))
 
     with ProgressBar("") as progress:
-        make(targets, Setting(scale, runs, data, seeds, progress.note), out or runs / "results", on_file)
+        make(targets, Experiment(scale, runs, data, seeds, progress.note), out or runs / "results", on_file)
     if as_json:
         print_json({"files": files})

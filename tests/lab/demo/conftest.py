@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lookdown.lab.demo import Listener, Scale, Told, tell
+from lookdown.lab.demo import DemoReport, DemoScale, Listener, run_demo
 
-SMALL = Scale(
+SMALL = DemoScale(
     chips=14,
     abroad=12,
     size=32,
@@ -22,7 +22,7 @@ SMALL = Scale(
 class Heard:
     """What a listener was told."""
 
-    told: Told
+    told: DemoReport
     chapters: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     progress: list[tuple[int, int, str]] = field(default_factory=list)
@@ -40,7 +40,7 @@ def hear(folder: Path) -> Heard:
     listener = Listener(
         chapters.append, lambda done, total, unit: progress.append((done, total or 0, unit)), notes.append
     )
-    return Heard(tell(folder, SMALL, listener), chapters, notes, progress)
+    return Heard(run_demo(folder, SMALL, listener), chapters, notes, progress)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from tests.lab.demo.conftest import Heard
 from lookdown import Gallery
 from lookdown.chips.manifest import Manifest
 from lookdown.lab.demo.archive import accept, build_gallery, search_scenes
-from lookdown.lab.demo.worlds import TRAINED
+from lookdown.lab.demo.demo_worlds import TRAINED
 from lookdown.progress import no_progress
 
 

@@ -1,4 +1,4 @@
-"""One setting in small for all tests of a process, so that nothing is trained twice."""
+"""One experiment in small for all tests of a process, so that nothing is trained twice."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from functools import lru_cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from lookdown.lab.paper.setting import Setting
+from lookdown.lab.paper.experiment import Experiment
 
 __all__ = ["smoke"]
 
 
 @lru_cache
-def smoke() -> Setting:
+def smoke() -> Experiment:
     """Return the smallest scale, with runs in a folder of its own."""
-    return Setting("smoke", Path(mkdtemp()))
+    return Experiment("smoke", Path(mkdtemp()))

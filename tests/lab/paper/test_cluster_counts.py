@@ -11,7 +11,7 @@ from tests.lab.paper.smoke import smoke
 from lookdown.adaptation import adapt
 from lookdown.lab.paper.cluster_counts import OFFSETS, make, sweep
 from lookdown.lab.paper.paper_values import BASE_CLUSTERS, CLUSTERS
-from lookdown.lab.paper.report import Page, Picture, Table, spread
+from lookdown.lab.paper.report import Page, PageFigure, Table, spread
 from lookdown.lab.paper.rules import base_clusters
 from lookdown.lab.paper.tasks import TASKS, UDA_SHIPS
 
@@ -29,12 +29,12 @@ def test_every_task_has_a_row_for_each_number_of_clusters_beside_the_paper(page:
         assert [row[0] for row in table.rows] == ["-3", "-2", "-1", "+0", "+1", "+2", "+3"]
         assert [int(row[4]) - BASE_CLUSTERS[task.name] for row in table.rows] == list(OFFSETS)
         assert [float(row[5]) for row in table.rows] == list(CLUSTERS[task.name])
-    assert isinstance(page.parts[-1], Picture)
+    assert isinstance(page.parts[-1], PageFigure)
 
 
 def test_a_row_is_the_mean_over_seeds_of_adaptation_with_that_many_clusters(page: Page) -> None:
-    setting = smoke()
-    cases = [setting.case(UDA_SHIPS, "glrt", seed) for seed in setting.each_seed]
+    experiment = smoke()
+    cases = [experiment.case(UDA_SHIPS, "glrt", seed) for seed in experiment.each_seed]
     (table,) = (part for part in page.parts if isinstance(part, Table) and part.title == UDA_SHIPS.name)
     found = []
     for seed, case in enumerate(cases):

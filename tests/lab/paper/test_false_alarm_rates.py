@@ -1,4 +1,4 @@
-"""Realised false-alarm rates: against loops over pairs, and told as they are."""
+"""Realised false-alarm rates: against loops over pairs, and reported as they are."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.lab.paper.smoke import smoke
 from lookdown.lab.paper.false_alarm_rates import (
     METRICS,
     RATES,
-    Chips,
-    Realised,
+    LabelledChips,
+    RealisedRate,
     calibrated_metrics,
     halves,
     make,
@@ -20,7 +20,7 @@ from lookdown.lab.paper.false_alarm_rates import (
 )
 from lookdown.lab.paper.report import Table
 from lookdown.lab.paper.tasks import TASKS, UDA_MAR
-from lookdown.lab.paper.trained import Case
+from lookdown.lab.paper.trained_network import Case
 from lookdown.metrics import Estimate
 
 
@@ -39,7 +39,7 @@ def test_halves_share_no_place_and_hold_all_of_the_target(case: Case) -> None:
 
 
 def test_realised_rates_are_those_of_a_loop_over_pairs_of_the_other_half(case: Case) -> None:
-    seen, held_out = (Chips.of(case, rows) for rows in halves(case, 0))
+    seen, held_out = (LabelledChips.of(case, rows) for rows in halves(case, 0))
     metrics = calibrated_metrics(case, seen, 0)
     assert list(metrics) == list(METRICS)
     assert case.source.calibration_ is None, "the case is left as it was"
@@ -60,20 +60,20 @@ def test_realised_rates_are_those_of_a_loop_over_pairs_of_the_other_half(case: C
 
 
 def test_thresholds_on_the_target_give_their_rate_where_they_were_set(case: Case) -> None:
-    seen = Chips.of(case, halves(case, 0)[0])
+    seen = LabelledChips.of(case, halves(case, 0)[0])
     for name, metric in calibrated_metrics(case, seen, 0).items():
         for requested, rate in realised(metric, seen):
             if name != METRICS[0]:
                 assert float(rate) == pytest.approx(requested, rel=0.01)
-                assert Realised(requested, rate).covers
+                assert RealisedRate(requested, rate).covers
 
 
 def test_an_interval_covers_what_lies_in_it() -> None:
     rate = Estimate(0.02, method="empirical", low=0.01, high=0.03, supported=True)
-    assert Realised(0.01, rate).covers
-    assert Realised(0.03, rate).covers
-    assert not Realised(0.1, rate).covers
-    assert not Realised(0.001, rate).covers
+    assert RealisedRate(0.01, rate).covers
+    assert RealisedRate(0.03, rate).covers
+    assert not RealisedRate(0.1, rate).covers
+    assert not RealisedRate(0.001, rate).covers
 
 
 def test_the_page_says_of_each_row_whether_the_rate_is_covered_and_counts_right() -> None:

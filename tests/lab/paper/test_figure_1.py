@@ -12,7 +12,7 @@ from PIL import Image
 from tests.lab.paper.smoke import smoke
 
 from lookdown.lab.paper import figure_1
-from lookdown.lab.paper.report import Page, Picture, Table
+from lookdown.lab.paper.report import Page, PageFigure, Table
 from lookdown.lab.paper.tasks import SHIPS
 from lookdown.metrics import Cosine
 
@@ -58,7 +58,7 @@ def test_scores_that_do_not_overlap_are_told_apart_and_equal_ones_are_not() -> N
 
 def test_the_charts_have_labels_and_curves_of_area_one() -> None:
     picture = page().parts[0]
-    assert isinstance(picture, Picture)
+    assert isinstance(picture, PageFigure)
     assert len(picture.figure.axes) == 2
     for axes in picture.figure.axes:
         assert axes.get_xlabel()

@@ -14,7 +14,7 @@ from tests.lab.paper.smoke import smoke
 from lookdown.adaptation import AdaptationSettings, adapt
 from lookdown.errors import CollapsedComponentWarning, LowRankWarning
 from lookdown.lab.paper import figure_4
-from lookdown.lab.paper.report import Page, Picture, Table, spread
+from lookdown.lab.paper.report import Page, PageFigure, Table, spread
 from lookdown.lab.paper.tasks import SHIPS
 from lookdown.metrics import GaussianLikelihoodRatio, MixtureLikelihoodRatio
 
@@ -26,10 +26,10 @@ def page() -> Page:
     return figure_4.make(smoke())
 
 
-def column(way: int) -> list[str]:
+def column(variant: int) -> list[str]:
     table = page().parts[1]
     assert isinstance(table, Table)
-    return [row[1 + way] for row in table.rows]
+    return [row[1 + variant] for row in table.rows]
 
 
 def test_one_component_each_is_the_unclipped_gaussian() -> None:
@@ -52,15 +52,15 @@ def test_more_components_are_fitted_as_the_settings_say() -> None:
     case, recipe = smoke().case(SHIPS, "glrt", 0), smoke().recipe(SHIPS, "glrt", 0)
     train, labels = case.embeddings[case.roles.train], case.domain.labels[case.roles.train]
     source = figure_4.mixture(recipe, 1, 3).fit(train, labels)
-    assert figure_4.point(case, recipe, figure_4.WAYS[2], 3).mean_average_precision == pytest.approx(
+    assert figure_4.point(case, recipe, figure_4.VARIANTS[2], 3).mean_average_precision == pytest.approx(
         case.mean_average_precision(source)
     )
     clusters = len(np.unique(case.target_labels))
     adapted = adapt(source, case.target, clusters=clusters, method="cplfpa").metric
-    assert figure_4.point(case, recipe, figure_4.WAYS[0], 3).mean_average_precision == pytest.approx(
+    assert figure_4.point(case, recipe, figure_4.VARIANTS[0], 3).mean_average_precision == pytest.approx(
         case.mean_average_precision(adapted)
     )
-    assert [way.meaning for way in figure_4.WAYS] == [
+    assert [variant.meaning for variant in figure_4.VARIANTS] == [
         "K1 = 1, CPLFPA",
         "K1 = N, CPLFPA",
         "K1 = 1, no CPLFPA",
@@ -76,19 +76,19 @@ def test_a_collapse_is_noted_and_does_not_end_the_study(monkeypatch: pytest.Monk
         warnings.warn("one is lost", CollapsedComponentWarning, stacklevel=1)
         return whole(self.set_params(different=1), *data)  # type: ignore[arg-type,no-any-return]
 
-    assert not figure_4.point(case, recipe, figure_4.WAYS[2], 2).collapsed
+    assert not figure_4.point(case, recipe, figure_4.VARIANTS[2], 2).collapsed
     monkeypatch.setattr(MixtureLikelihoodRatio, "fit", losing)
-    assert figure_4.point(case, recipe, figure_4.WAYS[2], 2).collapsed
+    assert figure_4.point(case, recipe, figure_4.VARIANTS[2], 2).collapsed
 
 
 def test_the_curves_are_those_of_the_table(tmp_path: Path) -> None:
     picture = page().parts[0]
-    assert isinstance(picture, Picture)
+    assert isinstance(picture, PageFigure)
     containers = picture.figure.axes[0].containers
-    assert len(containers) == len(figure_4.WAYS)
-    for way, bars in enumerate(containers):
+    assert len(containers) == len(figure_4.VARIANTS)
+    for variant, bars in enumerate(containers):
         heights = np.asarray(bars[0].get_ydata(), np.float64)
-        assert [f"{height:.1f}" for height in heights] == [cell.split()[0] for cell in column(way)]
+        assert [f"{height:.1f}" for height in heights] == [cell.split()[0] for cell in column(variant)]
     text = page().write("figure_4", tmp_path, tmp_path / "kept", "command").read_text()
     assert smoke().caption(SHIPS) in text
     with Image.open(tmp_path / "figure_4.png") as image:

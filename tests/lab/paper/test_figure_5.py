@@ -13,7 +13,7 @@ from tests.lab.paper.smoke import smoke
 
 from lookdown.lab.paper import figure_5
 from lookdown.lab.paper.figure_4 import mixture
-from lookdown.lab.paper.report import Page, Picture, Table
+from lookdown.lab.paper.report import Page, PageFigure, Table
 from lookdown.lab.paper.tasks import SHIPS
 from lookdown.metrics import MixtureLikelihoodRatio
 
@@ -77,7 +77,7 @@ def test_the_table_has_the_density_of_the_gaussian() -> None:
 
 def test_four_panels_of_four_clouds(tmp_path: Path) -> None:
     picture = page().parts[0]
-    assert isinstance(picture, Picture)
+    assert isinstance(picture, PageFigure)
     assert len(picture.figure.axes) == 4
     for axes in picture.figure.axes:
         sizes = [len(np.asarray(cloud.get_offsets())) for cloud in axes.collections]

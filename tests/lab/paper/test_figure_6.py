@@ -13,7 +13,7 @@ from tests.lab.paper.smoke import smoke
 
 from lookdown.adaptation import adapt
 from lookdown.lab.paper import figure_6
-from lookdown.lab.paper.report import Page, Picture, Table
+from lookdown.lab.paper.report import Page, PageFigure, Table
 from lookdown.lab.paper.tasks import TASKS, Task
 from lookdown.metrics import Cosine
 
@@ -61,13 +61,13 @@ def test_no_method_finds_more_than_there_are() -> None:
 def test_frames_agree_with_labels() -> None:
     from matplotlib.colors import to_hex
 
-    pictures = [part for part in page().parts if isinstance(part, Picture)]
+    pictures = [part for part in page().parts if isinstance(part, PageFigure)]
     assert len(pictures) == len(TASKS)
     lines = {"-": "solid", "--": "dashed"}
     for task, picture in zip(TASKS, pictures, strict=True):
         queries = smoke().roles(task, 0).query
         labels = smoke().domain(task).labels[queries]
-        chosen = figure_6.some_queries(labels)
+        chosen = figure_6.sample_queries(labels)
         assert len(set(labels[chosen])) == len(chosen) == 3
         expected = [sorted_hits(task, method)[query] for query in chosen for method in range(4)]
         frames = [
@@ -87,7 +87,7 @@ def test_chips_of_research_data_stay_among_the_runs(tmp_path: Path) -> None:
         assert replace(smoke(), seeds=1).caption(task) in text
         with Image.open(tmp_path / "out" / f"figure_6_{task.name.lower()}.png") as image:
             assert len(image.convert("RGB").getcolors(image.width * image.height) or []) > 1_000
-    shown = replace(next(part for part in page().parts if isinstance(part, Picture)), shows_chips=True)
+    shown = replace(next(part for part in page().parts if isinstance(part, PageFigure)), shows_chips=True)
     Page("", "", (shown,)).write("figure_6", tmp_path / "other", tmp_path / "kept", "command")
     assert [file.name for file in (tmp_path / "other").iterdir()] == ["figure_6.md"]
     assert len(list((tmp_path / "kept").iterdir())) == 1

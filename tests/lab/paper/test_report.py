@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from lookdown.lab.paper.report import Page, Picture, half_width, spread
+from lookdown.lab.paper.report import Page, PageFigure, half_width, spread
 
 
 def test_an_interval_over_seeds_is_students() -> None:
@@ -18,9 +18,9 @@ def test_an_interval_over_seeds_is_students() -> None:
 
 
 def test_a_page_keeps_pictures_of_chips_among_the_runs(tmp_path: Path) -> None:
-    parts: list[Picture | str] = [
-        Picture("open", Figure(), "Numbers."),
-        Picture("closed", Figure(), "Chips.", shows_chips=True),
+    parts: list[PageFigure | str] = [
+        PageFigure("open", Figure(), "Numbers."),
+        PageFigure("closed", Figure(), "Chips.", shows_chips=True),
         "A word.",
     ]
     file = Page("Title", "Caption.", parts).write("page", tmp_path / "out", tmp_path / "kept", "the command")

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from tests.lab.paper.smoke import smoke
 
 from lookdown.errors import InputError
-from lookdown.lab.paper.report import Page, Picture
+from lookdown.lab.paper.experiment import Experiment, Scale
+from lookdown.lab.paper.report import Page, PageFigure
 from lookdown.lab.paper.reproduce import TARGETS, reproduce
-from lookdown.lab.paper.setting import Scale, Setting
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -29,14 +29,14 @@ def test_every_target_writes_a_page_with_its_command(name: str, tmp_path: Path) 
 
 
 def test_pages_of_larger_networks_have_a_folder_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def page(setting: Setting) -> Page:
-        return Page("Study", "of a scale", [Picture("dots", Figure(), "Dots.")])
+    def page(experiment: Experiment) -> Page:
+        return Page("Study", "of a scale", [PageFigure("dots", Figure(), "Dots.")])
 
     monkeypatch.setitem(TARGETS, "study", page)
     written: list[Path] = []
     scales: tuple[Scale, ...] = "head", "cpu", "paper"
     for scale in scales:
-        reproduce(["study"], Setting(scale, tmp_path / "runs"), tmp_path, written.append)
+        reproduce(["study"], Experiment(scale, tmp_path / "runs"), tmp_path, written.append)
     folders = tmp_path, tmp_path / "cpu", tmp_path / "paper"
     assert written == [folder / "study.md" for folder in folders]
     assert all((folder / "dots.png").is_file() for folder in folders), "no picture is overwritten"
@@ -48,6 +48,6 @@ def test_all_are_the_papers_tables_and_figures() -> None:
 
 
 def test_an_unknown_target_is_answered_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no target 'table13'; known are table1, table2"):
+    with pytest.raises(InputError, match=r"no target 'table13'; did you mean table1"):
         reproduce(["table1", "table13"], smoke(), tmp_path, lambda file: None)
     assert not list(tmp_path.iterdir()), "nothing is trained before all names are known"

@@ -8,7 +8,7 @@ from tests.lab.paper.smoke import smoke
 
 from lookdown.chips.pixels import letterbox, read_chip
 from lookdown.lab.paper.report import Table
-from lookdown.lab.paper.robustness import KINDS, NETWORKS, coarser, make, noisy, query_images, searched, turned
+from lookdown.lab.paper.robustness import DEGRADATIONS, NETWORKS, coarser, make, noisy, query_images, searched, turned
 from lookdown.lab.paper.tasks import MAR, SHIPS
 from lookdown.metrics import Cosine
 
@@ -46,20 +46,20 @@ def test_a_quarter_turn_is_exact_and_corners_have_the_mean_colour() -> None:
 
 
 def test_queries_are_read_as_the_network_reads_them_and_found_as_before() -> None:
-    setting = smoke()
-    case = setting.case(MAR, "unified", 0)
+    experiment = smoke()
+    case = experiment.case(MAR, "unified", 0)
     paths = [case.domain.paths[row] for row in case.roles.query]
     images = query_images(paths, 32)
     assert images.shape == (len(paths), 3, 32, 32)
     np.testing.assert_array_equal(images[5], letterbox(read_chip(paths[5]), 32).transpose(2, 0, 1))
-    embedder = setting.trained(MAR, setting.recipe(MAR, "unified", 0)).embedder()
+    embedder = experiment.trained(MAR, experiment.recipe(MAR, "unified", 0)).embedder()
     np.testing.assert_allclose(embedder.embed(images), case.embeddings[case.roles.query], rtol=1e-3, atol=1e-3)
-    curves = searched(setting, MAR, KINDS[:1])
+    curves = searched(experiment, MAR, DEGRADATIONS[:1])
     plain = case.mean_average_precision(Cosine().fit(case.embeddings))
     assert curves["unified"]["noise", 0][0] == pytest.approx(plain, abs=0.05)
-    ratio = setting.case(MAR, "glrt", 0)
+    ratio = experiment.case(MAR, "glrt", 0)
     assert curves["glrt"]["noise", 0][0] == pytest.approx(ratio.mean_average_precision(ratio.source), abs=0.05)
-    assert {len(values) for found in curves.values() for values in found.values()} == {len(setting.each_seed)}
+    assert {len(values) for found in curves.values() for values in found.values()} == {len(experiment.each_seed)}
 
 
 def test_the_page_has_one_level_of_each_kind_in_small() -> None:

@@ -10,7 +10,7 @@ from tests.lab.paper.smoke import smoke
 from lookdown.evaluation import evaluate
 from lookdown.lab.paper.rules import CLASSICAL, COSINE, RATIO, RULES, WHITENED, base_clusters, plda_scores
 from lookdown.lab.paper.tasks import UDA_SHIPS
-from lookdown.lab.paper.trained import Case
+from lookdown.lab.paper.trained_network import Case
 from lookdown.metrics import GaussianLikelihoodRatio
 
 

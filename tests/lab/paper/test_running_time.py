@@ -12,9 +12,9 @@ from tests.lab.paper.smoke import smoke
 from lookdown.adaptation import adapt
 from lookdown.lab.paper.report import Table
 from lookdown.lab.paper.rules import base_clusters
-from lookdown.lab.paper.running_time import SAMPLES, Target, make, measure
+from lookdown.lab.paper.running_time import SAMPLES, TimedTarget, make, measure
 from lookdown.lab.paper.tasks import UDA_SHIPS
-from lookdown.lab.paper.trained import Case
+from lookdown.lab.paper.trained_network import Case
 from lookdown.metrics import GaussianLikelihoodRatio, PairMoments
 from lookdown.metrics.differences import draw_differences
 
@@ -25,11 +25,11 @@ def case() -> Case:
 
 
 @pytest.fixture(scope="module")
-def target(case: Case) -> Target:
-    return Target.of(case, 0, turns=1)
+def target(case: Case) -> TimedTarget:
+    return TimedTarget.of(case, 0, turns=1)
 
 
-def test_all_pairs_are_worth_what_adapt_is(case: Case, target: Target) -> None:
+def test_all_pairs_are_worth_what_adapt_is(case: Case, target: TimedTarget) -> None:
     adapted = adapt(case.source, case.target, clusters=base_clusters(case), method="cplfpa", seed=0)
     turn = target.whole()
     assert turn.mean_average_precision == pytest.approx(case.mean_average_precision(adapted.metric), abs=1e-9)
@@ -38,7 +38,7 @@ def test_all_pairs_are_worth_what_adapt_is(case: Case, target: Target) -> None:
     assert turn.pairs == (same, len(labels) * (len(labels) - 1) // 2 - same)
 
 
-def test_a_sample_that_holds_every_pair_is_worth_the_same(target: Target) -> None:
+def test_a_sample_that_holds_every_pair_is_worth_the_same(target: TimedTarget) -> None:
     whole, sampled = target.whole(), target.sampled(SAMPLES[0], seed=0)
     assert sampled.pairs == whole.pairs, "the small world has fewer pairs than are asked for"
     assert sampled.mean_average_precision == pytest.approx(whole.mean_average_precision, abs=1e-9)
@@ -46,7 +46,7 @@ def test_a_sample_that_holds_every_pair_is_worth_the_same(target: Target) -> Non
 
 @pytest.mark.parametrize("pairs", [400, SAMPLES[0]])
 def test_the_covariances_of_a_sample_are_those_of_a_loop(
-    target: Target, monkeypatch: pytest.MonkeyPatch, pairs: int
+    target: TimedTarget, monkeypatch: pytest.MonkeyPatch, pairs: int
 ) -> None:
     seen: list[tuple[Any, ...]] = []
     fit = GaussianLikelihoodRatio.fit_covariances
@@ -73,7 +73,7 @@ def test_the_covariances_of_a_sample_are_those_of_a_loop(
     assert free == (len(unit) - len(set(target.labels.tolist())), len(unit) - 1)
 
 
-def test_the_page_has_ours_above_the_paper_and_says_where_pairs_are_few(target: Target) -> None:
+def test_the_page_has_ours_above_the_paper_and_says_where_pairs_are_few(target: TimedTarget) -> None:
     page = make(smoke())
     table, said = page.parts
     assert isinstance(table, Table)

@@ -9,9 +9,9 @@ import pytest
 from tests.lab.paper.smoke import smoke
 
 from lookdown.evaluation import Evaluation, evaluate
-from lookdown.lab.paper import comparison, study
+from lookdown.lab.paper import loss_comparison, study
+from lookdown.lab.paper.experiment import Experiment
 from lookdown.lab.paper.rules import COSINE, RULES
-from lookdown.lab.paper.setting import Setting
 from lookdown.lab.paper.tasks import SHIPS, UDA_MAR, Task
 from lookdown.losses import LOSSES
 
@@ -20,8 +20,8 @@ def test_the_study_compares_with_the_best_baseline_and_says_by_how_much() -> Non
     found = study.run(smoke(), SHIPS)
     assert set(found.scores) == set(LOSSES)
     means = {loss: np.mean([one.mean_average_precision for one in ways[COSINE]]) for loss, ways in found.scores.items()}
-    assert means[found.by_test] == max(means[loss] for loss in comparison.BASELINES)
-    assert set(found.by_validation) <= set(comparison.BASELINES)
+    assert means[found.by_test] == max(means[loss] for loss in loss_comparison.BASELINES)
+    assert set(found.by_validation) <= set(loss_comparison.BASELINES)
     assert len(found.by_validation) == len(smoke().each_seed)
     assert set(RULES) <= set(found.scores["glrt"])
 
@@ -32,20 +32,20 @@ def test_a_network_that_is_fine_tuned_has_the_best_baseline_of_each_split_in_one
     """Which losses are scored where; the scores themselves are of a network that takes minutes."""
     asked: list[tuple[str, int]] = []
 
-    def scored(setting: Setting, task: Task, loss: str, rule: str, seed: int) -> Evaluation:
+    def scored(experiment: Experiment, task: Task, loss: str, rule: str, seed: int) -> Evaluation:
         asked.append((loss, seed))
         at = {"glrt": 0, "unified": 4}.get(loss, 2)
         ranks = -np.abs(np.arange(5.0) - at)[None]
         return evaluate(ranks, None, ["a"], None, ["a", "b", "b", "b", "b"], groups=["here"])
 
     monkeypatch.setattr(study, "score", scored)
-    setting = Setting("cpu", tmp_path)
-    found = study.run(setting, UDA_MAR)
-    best = [setting.best_baseline(UDA_MAR, seed) for seed in setting.each_seed]
+    experiment = Experiment("cpu", tmp_path)
+    found = study.run(experiment, UDA_MAR)
+    best = [experiment.best_baseline(UDA_MAR, seed) for seed in experiment.each_seed]
     assert list(found.by_validation) == best
     assert len(set(best)) > 1, "else there is nothing to tell apart"
     assert set(found.scores) == {"best by validation", "identity", "unified", "glrt"}
-    wanted = [(loss, seed) for loss in ("identity", "unified", "glrt") for seed in setting.each_seed]
+    wanted = [(loss, seed) for loss in ("identity", "unified", "glrt") for seed in experiment.each_seed]
     assert set(asked) == {*wanted, *((loss, seed) for seed, loss in enumerate(best))}
     assert found.by_test in ("best by validation", "identity")
     verdict = study._verdict(found)

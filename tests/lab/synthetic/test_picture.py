@@ -8,37 +8,37 @@ import pytest
 from lookdown.lab.synthetic import picture as pictures
 from lookdown.lab.synthetic.grounds import GROUNDS
 from lookdown.lab.synthetic.kinds import KINDS
+from lookdown.lab.synthetic.locations import sample_locations
 from lookdown.lab.synthetic.parts import box
 from lookdown.lab.synthetic.picture import outline_of, take
-from lookdown.lab.synthetic.places import sample_places
 from lookdown.lab.synthetic.sensors import FAR, NEAR
 
-PLACES = {place.ground: place for place in sample_places(5, 0)}
+LOCATIONS = {location.ground: location for location in sample_locations(5, 0)}
 
 
 @pytest.mark.parametrize("ground", GROUNDS)
 @pytest.mark.parametrize("sensor", [NEAR, FAR], ids=lambda sensor: sensor.name)
 def test_the_same_numbers_take_the_same_picture(ground: str, sensor: object) -> None:
     kind = next(kind for kind in KINDS.values() if ground in kind.grounds)
-    first, again = (take(kind, PLACES[ground], sensor, 48, np.random.default_rng(5)) for _ in range(2))  # type: ignore[arg-type]
+    first, again = (take(kind, LOCATIONS[ground], sensor, 48, np.random.default_rng(5)) for _ in range(2))  # type: ignore[arg-type]
     np.testing.assert_array_equal(first.pixels, again.pixels)
     assert first.pixels.shape == (48, 48, 3)
     assert first.pixels.std() > 3
-    other = take(kind, PLACES[ground], sensor, 48, np.random.default_rng(6))  # type: ignore[arg-type]
+    other = take(kind, LOCATIONS[ground], sensor, 48, np.random.default_rng(6))  # type: ignore[arg-type]
     assert (first.pixels != other.pixels).mean() > 0.5
 
 
 @pytest.mark.parametrize("name", ["crude tanker", "wide-body twinjet", "trawler", "light aircraft"])
 def test_the_object_is_where_the_outline_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the object is green here. It must fill its turned box from side to side, and lie in no other place."""
+    """Only the object is green here. It must fill its turned box from side to side, and lie nowhere else."""
     kind = KINDS[name]
     green = type(kind)(
         kind.name, kind.family, kind.grounds, lambda rng: [part._replace(colour=(0, 1, 0)) for part in kind.draw(rng)]
     )
     monkeypatch.setattr(pictures, "_neighbour", lambda *_: [])
     for seed in range(8):
-        place = PLACES[kind.grounds[seed % len(kind.grounds)]]
-        found = take(green, place, NEAR, 128, np.random.default_rng(seed))
+        location = LOCATIONS[kind.grounds[seed % len(kind.grounds)]]
+        found = take(green, location, NEAR, 128, np.random.default_rng(seed))
         red, value, blue = found.pixels.astype(np.int64).transpose(2, 0, 1)
         rows, columns = np.nonzero(value > 1.7 * np.maximum(red, blue) + 20)
         assert found.outline is not None
@@ -57,9 +57,9 @@ def test_a_picture_without_an_object_has_no_outline_and_no_neighbour(monkeypatch
         raise AssertionError("a background chip must show none of the objects")
 
     monkeypatch.setattr(pictures, "_neighbour", refuse)
-    for ground, place in PLACES.items():
+    for ground, location in LOCATIONS.items():
         for seed in range(12):
-            assert take(None, place, NEAR, 32, np.random.default_rng(seed)).outline is None, ground
+            assert take(None, location, NEAR, 32, np.random.default_rng(seed)).outline is None, ground
 
 
 def test_outlines_turn_with_their_objects() -> None:

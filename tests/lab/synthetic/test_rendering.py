@@ -6,24 +6,24 @@ import numpy as np
 import pytest
 
 from lookdown.lab.synthetic.parts import box
-from lookdown.lab.synthetic.rendering import Field, Sun, View, average_down, light, paint
+from lookdown.lab.synthetic.rendering import Field, GroundView, Sun, average_down, light, paint
 
 RED = (0.8, 0.1, 0.1)
 
 
-def ground(view: View) -> tuple[Field, Field, Field]:
+def ground(view: GroundView) -> tuple[Field, Field, Field]:
     shape = (view.rows, view.columns)
     return np.full((*shape, 3), 0.5, np.float32), np.zeros(shape, np.float32), np.zeros(shape, np.float32)
 
 
 def test_pixels_and_metres() -> None:
-    view = View(west=100, north=50, columns=20, rows=10, step=2)
+    view = GroundView(west=100, north=50, columns=20, rows=10, step=2)
     np.testing.assert_allclose(view.pixels(view.corners), [[0, 0], [20, 0], [20, 10], [0, 10]])
     np.testing.assert_allclose(view.finer(3).corners, view.corners)
 
 
 def test_a_part_is_painted_where_it_is_and_later_ones_lie_on_top() -> None:
-    view = View(west=-10, north=10, columns=80, rows=80, step=0.25)
+    view = GroundView(west=-10, north=10, columns=80, rows=80, step=0.25)
     colour, height, pattern = ground(view)
     seen = paint(view, [box(0, 0, 10, 4, 5, RED), box(3, 0, 2, 2, 8, (0, 0, 1))], colour, height, pattern)
     rows, columns = np.nonzero(seen)
@@ -39,7 +39,7 @@ def test_a_part_is_painted_where_it_is_and_later_ones_lie_on_top() -> None:
 
 
 def test_camouflage_has_its_second_colour_where_the_pattern_is_above_zero() -> None:
-    view = View(west=-10, north=10, columns=40, rows=40, step=0.5)
+    view = GroundView(west=-10, north=10, columns=40, rows=40, step=0.5)
     colour, height, pattern = ground(view)
     pattern[:, 20:] = 1
     paint(view, [box(0, 0, 20, 20, 1, RED)._replace(second=(0.0, 0.5, 0.0))], colour, height, pattern)
@@ -52,7 +52,7 @@ def test_a_shadow_falls_away_from_the_sun_and_is_as_long_as_the_tangent_says(
     azimuth: float, towards: tuple[int, int]
 ) -> None:
     """A post of 5 m under a sun 45 degrees high throws 5 m; rows count southwards."""
-    view = View(west=-20, north=20, columns=160, rows=160, step=0.25)
+    view = GroundView(west=-20, north=20, columns=160, rows=160, step=0.25)
     for elevation in (45.0, 30.0):
         colour, height, pattern = ground(view)
         paint(view, [box(0, 0, 2, 2, 5, RED)], colour, height, pattern)
@@ -66,7 +66,7 @@ def test_a_shadow_falls_away_from_the_sun_and_is_as_long_as_the_tangent_says(
 
 
 def test_flat_ground_is_left_as_it_is() -> None:
-    view = View(west=0, north=0, columns=8, rows=8, step=1)
+    view = GroundView(west=0, north=0, columns=8, rows=8, step=1)
     colour, height, _ = ground(view)
     light(view, colour, height, Sun(120, 40))
     np.testing.assert_array_equal(colour, 0.5)
@@ -79,7 +79,7 @@ def test_averaging_down_is_the_mean_of_blocks() -> None:
 
 
 def test_the_shadow_of_a_thin_wall_has_no_gaps() -> None:
-    view = View(west=-5, north=100, columns=40, rows=420, step=0.25)
+    view = GroundView(west=-5, north=100, columns=40, rows=420, step=0.25)
     colour, height, pattern = ground(view)
     paint(view, [box(0, 0, 8, 0.6, 40, RED)], colour, height, pattern)
     light(view, colour, height, Sun(180, 28))

@@ -1,4 +1,4 @@
-"""Scenes on disk: pixels, boxes and places agree, and tiles meet."""
+"""Scenes on disk: pixels, boxes and locations agree, and tiles meet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lookdown.chips.roles import SplitOptions
 from lookdown.chips.sources import read_source
 from lookdown.errors import InputError
 from lookdown.lab.synthetic import layouts, scenes
-from lookdown.lab.synthetic.parts import Part, placed
+from lookdown.lab.synthetic.parts import SolidPart, placed
 from lookdown.lab.synthetic.scenes import tiles_of, write_scene
 from lookdown.lab.synthetic.sensors import FAR, NEAR
 
@@ -33,7 +33,7 @@ def test_a_scene_is_a_tiled_geotiff_with_a_box_for_every_object(tmp_path: Path) 
         assert (image.width, image.height, image.count) == (1100, 1100, 3)
         assert image.crs.to_epsg() == 32631
     boxes = json.loads(written.boxes.read_text())["features"]
-    assert [feature["properties"]["label"] for feature in boxes] == [item.kind for item in written.standing]
+    assert [feature["properties"]["label"] for feature in boxes] == [item.kind for item in written.objects]
     assert boxes
     assert list(tmp_path.glob(".*")) == []
 
@@ -41,13 +41,13 @@ def test_a_scene_is_a_tiled_geotiff_with_a_box_for_every_object(tmp_path: Path) 
 def test_boxes_are_where_the_objects_were_painted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Objects are painted green, found by their colour, and met by the boxes that the source geojson reads."""
 
-    def green(parts: list[Part], *where: float) -> list[Part]:
+    def green(parts: list[SolidPart], *where: float) -> list[SolidPart]:
         return [part._replace(colour=(0, 1, 0)) for part in placed(parts, *where)]
 
     monkeypatch.setattr(layouts, "placed", green)
     written = write_scene(tmp_path, "field", NEAR, ground="desert", size=1024, gsd=0.5, seed=1)
     found = read_source("geojson", tmp_path)
-    assert len(found.crops) == len(written.standing) > 5
+    assert len(found.crops) == len(written.objects) > 5
     with rasterio.open(written.image) as image:
         red, value, blue = image.read().astype(np.int64)
     painted = value > 1.7 * np.maximum(red, blue) + 20
@@ -64,7 +64,7 @@ def test_boxes_are_where_the_objects_were_painted(tmp_path: Path, monkeypatch: p
 def test_tiles_meet_without_a_seam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quiet = replace(FAR, noise=0.0)
     whole = write_scene(tmp_path, "large", quiet, size=900, gsd=1.0, seed=2).image
-    monkeypatch.setattr(scenes, "_TILE", 256)
+    monkeypatch.setattr(scenes, "_TILE_PIXELS", 256)
     parts = write_scene(tmp_path, "small", quiet, size=900, gsd=1.0, seed=2).image
     with rasterio.open(whole) as first, rasterio.open(parts) as second:
         difference = np.abs(first.read().astype(np.int64) - second.read())

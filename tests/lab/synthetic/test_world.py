@@ -19,7 +19,7 @@ from rasterio.warp import transform
 
 from lookdown.chips.manifest import Manifest
 from lookdown.errors import InputError, OutputError
-from lookdown.lab.synthetic.places import CRS
+from lookdown.lab.synthetic.locations import CRS
 from lookdown.lab.synthetic.world import World, draw_world, plan_world
 
 SMALL = World(chips=12, size=24, seed=4)
@@ -52,10 +52,10 @@ def test_every_kind_is_in_every_role_and_no_place_in_two(small: Path) -> None:
     rows = manifest.table.to_pylist()
     roles = Counter((row["label"], row["role"]) for row in rows if not row["background"])
     assert len(roles) == 36 * 3
-    places: dict[str, set[str]] = {}
+    locations: dict[str, set[str]] = {}
     for row in rows:
-        places.setdefault(row["scene_group"], set()).add(row["role"])
-    assert all(len(of_place) == 1 for of_place in places.values())
+        locations.setdefault(row["scene_group"], set()).add(row["role"])
+    assert all(len(roles) == 1 for roles in locations.values())
     assert {row["role"] for row in rows if row["background"]} == {"gallery"}
     assert sum(row["background"] for row in rows) == round(0.15 * 36 * 12)
 
@@ -74,8 +74,8 @@ def test_polygons_and_footprints_agree(small: Path) -> None:
             polygon = shapely.from_wkt(row["polygon"])
             assert shapely.box(-1, -1, 25, 25).covers(polygon), row["id"]
             pixels = np.array(polygon.exterior.coords)[:4]
-        east = item.place.easting + item.at[0] + view.west + pixels[:, 0] * view.step
-        north = item.place.northing + item.at[1] + view.north - pixels[:, 1] * view.step
+        east = item.location.easting + item.at[0] + view.west + pixels[:, 0] * view.step
+        north = item.location.northing + item.at[1] + view.north - pixels[:, 1] * view.step
         lon, lat = np.array(shapely.from_wkt(row["footprint"]).exterior.coords)[:4].T
         there = transform("EPSG:4326", CRS, lon.tolist(), lat.tolist())
         np.testing.assert_allclose(there, [east, north], atol=0.02)
@@ -102,7 +102,7 @@ def test_the_shift_changes_the_sensor_of_what_is_searched_only() -> None:
     assert trained
     assert searched
     assert not trained & searched
-    assert not skipped, "classes of the two sides are found in different places from the start"
+    assert not skipped, "classes of the two sides are found in different locations from the start"
     assert len(searched) == 14
     named = World(chips=12, size=24, protocol="uda", train_classes=("ferry", "trawler"), kinds="ships")
     assert {item.kind for item in plan_world(named)[0] if item.role == "train"} == {"ferry", "trawler"}
@@ -118,8 +118,8 @@ def test_kinds_by_name_are_the_same_chips_as_in_the_whole_world() -> None:
     assert {item.kind for item in some} == {*names, None}
     for item in some:
         if item.kind == "trawler":
-            assert (item.place, item.at, item.stream) == (
-                known[item.id].place,
+            assert (item.location, item.at, item.stream) == (
+                known[item.id].location,
                 known[item.id].at,
                 known[item.id].stream,
             )
@@ -162,8 +162,8 @@ def test_chips_are_pictures_of_the_size_asked_for(small: Path) -> None:
     ("options", "message"),
     [
         ({"chips": 0}, "chips of a world must be at least 10, got 0"),
-        ({"places": 3}, "places of a world must be at least 25, got 3"),
-        ({"places": 901}, "at most 900 places"),
+        ({"locations": 3}, "locations of a world must be at least 25, got 3"),
+        ({"locations": 901}, "at most 900 locations"),
         ({"shift": 2}, "got 2"),
         ({"kinds": "trains"}, "kinds are all, ships, aircraft, or a tuple of names; got 'trains'"),
         ({"kinds": ("trawler", "cars")}, "no kind 'cars'"),

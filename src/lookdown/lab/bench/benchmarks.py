@@ -15,9 +15,9 @@ from lookdown.errors import MissingExtraError
 from lookdown.lab.bench.chart import draw
 from lookdown.lab.bench.machine import Machine, this_machine, usable_cores
 from lookdown.lab.bench.row import figure
-from lookdown.lab.bench.running import Outcome, run_script
+from lookdown.lab.bench.run_script import Outcome, run_script
 from lookdown.lab.bench.scripts import FOLDER, chosen
-from lookdown.lab.paper.report import Page, Picture, Table
+from lookdown.lab.paper.report import Page, PageFigure, Table
 
 __all__ = ["Benchmarks", "run_benchmarks"]
 
@@ -52,16 +52,16 @@ class Benchmarks:
             | {"seconds": round(one.seconds, 1), "trouble": one.trouble, "printed": one.printed}
             for one in self.outcomes
         ]
-        told = {"lookdown": self.lookdown, "date": self.date, "quick": self.quick, "threads": self.threads}
-        return told | {"machine": asdict(self.machine), "rows": rows, "scripts": scripts}
+        description = {"lookdown": self.lookdown, "date": self.date, "quick": self.quick, "threads": self.threads}
+        return description | {"machine": asdict(self.machine), "rows": rows, "scripts": scripts}
 
     def lines(self, outcome: Outcome) -> list[list[str]]:
         """Return the cells of a script's rows, and a line for its trouble."""
-        found = []
+        lines = []
         for row in outcome.rows:
             sides = (row.what, f"{figure(row.ours)} {row.unit}", row.peer, f"{figure(row.theirs)} {row.unit}")
-            found.append([*sides, figure(row.ratio), row.target, "" if self.quick else row.verdict])
-        return found if outcome.trouble is None else [*found, [outcome.trouble, *[""] * 5, "FAILED"]]
+            lines.append([*sides, figure(row.ratio), row.target, "" if self.quick else row.verdict])
+        return lines if outcome.trouble is None else [*lines, [outcome.trouble, *[""] * 5, "FAILED"]]
 
     def table(self) -> str:
         """Return one table of every script, in Markdown."""
@@ -77,10 +77,10 @@ class Benchmarks:
         if self.quick:
             caption += " A quick run of small sizes: it shows that everything runs, and says little of speed."
         rows = [row for one in self.outcomes for row in one.rows]
-        parts: list[Table | Picture | str] = []
+        parts: list[Table | PageFigure | str] = []
         if rows:
             drawn = draw(rows, judged=not self.quick)
-            parts.append(Picture("bench", drawn, "Times as good as the peer or the limit; a stroke is the target."))
+            parts.append(PageFigure("bench", drawn, "Times as good as the peer or the limit; a stroke is the target."))
         for one in self.outcomes:
             threads = "one thread for each contestant" if one.threads == 1 else f"{one.threads or self.threads} threads"
             parts += [f"## {one.title}", f"`{one.script}`, {threads}", Table(HEADER, self.lines(one))]
@@ -110,10 +110,10 @@ def run_benchmarks(
     machine, threads = this_machine(), usable_cores()  # before the scripts are its load
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     command = " ".join(["lookdown bench", *names, *(["--quick"] if quick else [])])
-    found = Benchmarks((), machine, threads, date, version("lookdown"), quick)
+    benchmarks = Benchmarks((), machine, threads, date, version("lookdown"), quick)
     for number, script in enumerate(scripts, start=1):
         note(f"{script.stem}, {number} of {len(scripts)}")
         outcome = run_script(script, out, threads=threads, quick=quick)
-        found = replace(found, outcomes=(*found.outcomes, outcome))
-        found.write(out, command)  # as it comes: a run takes half an hour, and may be stopped
-    return found
+        benchmarks = replace(benchmarks, outcomes=(*benchmarks.outcomes, outcome))
+        benchmarks.write(out, command)  # as it comes: a run takes half an hour, and may be stopped
+    return benchmarks

@@ -24,8 +24,8 @@ def draw(rows: Sequence[Row], *, judged: bool = True) -> Figure:
 
     drawn = Figure(figsize=(9.5, 1.2 + 0.36 * max(1, len(rows))), layout="constrained")
     axes = drawn.add_subplot()
-    for place, row in enumerate(rows):
-        _bar(axes, place, row, _MET if row.met or not judged else _MISSED)
+    for position, row in enumerate(rows):
+        _bar(axes, position, row, _MET if row.met or not judged else _MISSED)
     axes.axvline(1, color="0.3", linewidth=1)
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -42,14 +42,14 @@ def draw(rows: Sequence[Row], *, judged: bool = True) -> Figure:
     return drawn
 
 
-def _bar(axes: Axes, place: int, row: Row, colour: str) -> None:
+def _bar(axes: Axes, position: int, row: Row, colour: str) -> None:
     times = _on_the_axis(row.times)
-    axes.barh(place, times - 1, left=1, height=0.5, color=colour)
+    axes.barh(position, times - 1, left=1, height=0.5, color=colour)
     if row.wanted is not None:
-        axes.plot([_on_the_axis(row.wanted)] * 2, [place - 0.4, place + 0.4], color="black", linewidth=1.6)
+        axes.plot([_on_the_axis(row.wanted)] * 2, [position - 0.4, position + 0.4], color="black", linewidth=1.6)
     axes.annotate(
         figure(row.times),
-        (times, place),
+        (times, position),
         xytext=(4 if times >= 1 else -4, 0),
         textcoords="offset points",
         ha="left" if times >= 1 else "right",

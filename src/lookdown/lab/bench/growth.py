@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lookdown.lab.bench.row import Row, figure
-from lookdown.lab.paper.report import Page, Picture, Table
+from lookdown.lab.paper.report import Page, PageFigure, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,11 +35,11 @@ class Curve:
         """Return for each decade its ends, and p where seconds go as N to the power p, by least squares."""
         sizes, seconds = np.array(self.sizes), np.array(self.seconds)
         ends = [size for size in self.sizes if np.log10(size) % 1 == 0]
-        found = []
+        exponents = []
         for low, high in pairwise(ends):
             inside = (sizes >= low) & (sizes <= high)
-            found.append((low, high, float(np.polyfit(np.log(sizes[inside]), np.log(seconds[inside]), 1)[0])))
-        return found
+            exponents.append((low, high, float(np.polyfit(np.log(sizes[inside]), np.log(seconds[inside]), 1)[0])))
+        return exponents
 
     def last_decade(self, *, limit: float) -> Row:
         """Compare what a row costs at the end of the last decade with what it costs at its beginning."""
@@ -55,7 +55,7 @@ def growth_page(curves: Sequence[Curve], measured_on: str) -> Page:
         "Seconds against the number of rows N over three decades, one thread. The exponent of a decade is p where "
         f"seconds go as N to the power p: 1 is linear, 0 does not depend on N. {measured_on}"
     )
-    picture = Picture("growth", draw(curves), "Seconds against N; thin grey lines are linear.")
+    picture = PageFigure("growth", draw(curves), "Seconds against N; thin grey lines are linear.")
     return Page("Cost against N", caption, (picture, _exponents(curves), *_reasons(curves), _seconds(curves)))
 
 
@@ -67,8 +67,8 @@ def draw(curves: Sequence[Curve]) -> Figure:
     axes = drawn.add_subplot()
     axes.set_xscale("log")
     axes.set_yscale("log")
-    for place, curve in enumerate(curves):
-        colour, marker = _COLOURS[place % len(_COLOURS)], _MARKERS[place % len(_MARKERS)]
+    for index, curve in enumerate(curves):
+        colour, marker = _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)]
         axes.plot(curve.sizes, curve.seconds, color=colour, marker=marker, linewidth=1.4, label=curve.name)
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     for power in np.arange(np.floor(np.log10(low / right)), np.ceil(np.log10(high / left)) + 1):
@@ -86,8 +86,8 @@ def _exponents(curves: Sequence[Curve]) -> Table:
     decades = sorted({(low, high) for curve in curves for low, high, _ in curve.exponents()})
     rows = []
     for curve in curves:
-        found = {(low, high): f"{power:.2f}" for low, high, power in curve.exponents()}
-        rows.append([curve.name, *(found.get(decade, "") for decade in decades)])
+        exponents = {(low, high): f"{power:.2f}" for low, high, power in curve.exponents()}
+        rows.append([curve.name, *(exponents.get(decade, "") for decade in decades)])
     return Table(["exponent", *(f"{low:,} to {high:,}" for low, high in decades)], rows)
 
 
@@ -99,6 +99,6 @@ def _seconds(curves: Sequence[Curve]) -> Table:
     sizes = sorted({size for curve in curves for size in curve.sizes})
     rows = []
     for size in sizes:
-        found = [dict(zip(curve.sizes, curve.seconds, strict=True)).get(size) for curve in curves]
-        rows.append([f"{size:,}", *("" if value is None else figure(value) for value in found)])
+        seconds = [dict(zip(curve.sizes, curve.seconds, strict=True)).get(size) for curve in curves]
+        rows.append([f"{size:,}", *("" if value is None else figure(value) for value in seconds)])
     return Table(["N", *(f"{curve.name}, s" for curve in curves)], rows)

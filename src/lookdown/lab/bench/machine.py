@@ -44,7 +44,7 @@ def this_machine() -> Machine:
         memory=_memory(),
         system=f"{platform.system()} {platform.machine()}",
         python=platform.python_version(),
-        packages={name: found for name in PACKAGES if (found := _version(name))},
+        packages={name: installed for name in PACKAGES if (installed := _version(name))},
         load=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
     )
 

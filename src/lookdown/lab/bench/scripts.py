@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
 from lookdown.errors import InputError
+from lookdown.suggestions import did_you_mean
 
 __all__ = ["FOLDER", "chosen", "names_in"]
 
@@ -21,11 +21,9 @@ def names_in(folder: Path = FOLDER) -> list[str]:
 
 
 def chosen(names: Sequence[str], folder: Path = FOLDER) -> list[Path]:
-    """Return the files of some scripts in the order given, or of all of them where none is named."""
-    known = names_in(folder)
+    """Return the files of the named scripts in their order, or of all scripts where `names` is empty."""
+    available = names_in(folder)
     for name in names:
-        if name not in known:
-            close = get_close_matches(name, known, n=1)
-            guess = f"; did you mean {close[0]}?" if close else ""
-            raise InputError(f"there is no benchmark {name!r}, only {', '.join(known)}{guess}")
-    return [folder / f"{name}.py" for name in dict.fromkeys(names or known)]
+        if name not in available:
+            raise InputError(f"there is no benchmark {name!r}; {did_you_mean(name, available)}")
+    return [folder / f"{name}.py" for name in dict.fromkeys(names or available)]

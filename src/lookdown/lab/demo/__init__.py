@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lookdown.lab.demo.story import Listener, Told, tell
-from lookdown.lab.demo.worlds import Scale
+from lookdown.lab.demo.demo_worlds import DemoScale
+from lookdown.lab.demo.story import DemoReport, Listener, run_demo
 
-__all__ = ["Listener", "Scale", "Told", "tell"]
+__all__ = ["DemoReport", "DemoScale", "Listener", "run_demo"]

@@ -13,17 +13,17 @@ from lookdown.chips.source_content import Crop, SourceContent
 from lookdown.chips.sources import read_source
 from lookdown.gallery import Cutting, Gallery, Hit, Results, Where
 from lookdown.gallery.index.creation import gallery_of_run
-from lookdown.lab.demo.worlds import TRAINED
+from lookdown.lab.demo.demo_worlds import TRAINED
 from lookdown.progress import Progress
 
-__all__ = ["Accepted", "SceneSearch", "accept", "build_gallery", "search_scenes"]
+__all__ = ["AcceptedHits", "SceneSearch", "accept", "build_gallery", "search_scenes"]
 
 _WINDOWS = (64, 128)  # pixels: an aircraft at half a metre a pixel, a ship at one
 
 
 @dataclass(frozen=True, slots=True)
 class SceneSearch:
-    """A scene, examples of a kind that stands in it, and the best places for it: as many as there are objects."""
+    """A scene, examples of a kind that it shows, and the best hits for them: as many as there are objects."""
 
     scene: Path
     kind: str
@@ -40,7 +40,7 @@ class SceneSearch:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedHits:
     """What a false-alarm rate accepts of the whole archive for one example, and how many of that are of its kind."""
 
     kind: str
@@ -67,14 +67,14 @@ def search_scenes(gallery: Gallery, world: Path) -> list[SceneSearch]:
     return [_search_scene(gallery, world, path, standing) for path in sorted((world / "scenes").glob("*.tif"))]
 
 
-def accept(gallery: Gallery, world: Path, rate: float) -> list[Accepted]:
+def accept(gallery: Gallery, world: Path, rate: float) -> list[AcceptedHits]:
     """Return all that a rate accepts for one example of each kind, the first of its queries."""
     standing = _standing(world)
-    found = []
+    accepted = []
     for kind in TRAINED:
         results = gallery.search(_examples(world, kind)[0], false_alarm_rate=rate, overlap=1)  # rates are of windows
-        found.append(Accepted(kind, results, sum(_shows(hit, kind, standing) for hit in results.hits)))
-    return found
+        accepted.append(AcceptedHits(kind, results, sum(_shows(hit, kind, standing) for hit in results.hits)))
+    return accepted
 
 
 def _search_scene(gallery: Gallery, world: Path, path: Path, standing: SourceContent) -> SceneSearch:

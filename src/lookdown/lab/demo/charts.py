@@ -48,16 +48,16 @@ def draw_pairs(scores: PairScores) -> str:
     )
 
 
-def draw_scene(found: SceneSearch) -> str:
+def draw_scene(search: SceneSearch) -> str:
     """Draw a scene from above with the windows that were found, their rank, and the objects that were not."""
-    with rasterio.open(found.scene) as source:
+    with rasterio.open(search.scene) as source:
         size = source.width
         pixels = source.read(out_shape=(3, _SIDE, _SIDE), resampling=rasterio.enums.Resampling.average)
         west, south, east, north = rasterio.warp.transform_bounds(source.crs, "EPSG:4326", *source.bounds)
         metres = source.width * abs(source.transform.a)
     scale = _SIDE / size
-    shapes = [f'<polygon class="missed" points="{_points(one, scale)}"/>' for one in found.missed]
-    for rank, (hit, right) in enumerate(zip(found.hits, found.right, strict=True), start=1):
+    shapes = [f'<polygon class="missed" points="{_points(one, scale)}"/>' for one in search.missed]
+    for rank, (hit, right) in enumerate(zip(search.hits, search.right, strict=True), start=1):
         window = shapely.from_wkt(hit.polygon)
         x, y = scale * window.bounds[0], scale * window.bounds[1]
         kind = "right" if right else "wrong"
@@ -66,8 +66,8 @@ def draw_scene(found: SceneSearch) -> str:
     bar = _SIDE * 200 / metres
     corners = f"{north:.4f}° N {west:.4f}° E", f"{south:.4f}° N {east:.4f}° E"
     return (
-        f'<svg class="scene" viewBox="0 0 {_SIDE} {_SIDE}" role="img" aria-label="{escape(found.scene.stem)} from '
-        f'above: {sum(found.right)} of {len(found.hits)} places found are right">'
+        f'<svg class="scene" viewBox="0 0 {_SIDE} {_SIDE}" role="img" aria-label="{escape(search.scene.stem)} from '
+        f'above: {sum(search.right)} of {len(search.hits)} hits are right">'
         f'<image href="{jpeg_url(pixels.transpose(1, 2, 0))}" width="{_SIDE}" '
         f'height="{_SIDE}"/>{"".join(shapes)}'
         f'<line class="bar" x1="12" y1="{_SIDE - 12}" x2="{12 + bar:.1f}" y2="{_SIDE - 12}"/>'
@@ -93,9 +93,9 @@ def _steps(heights: NDArray[np.float64]) -> str:
     """Return the outline of a histogram whose heights lie between 0 and 1."""
     ground, width = _HIGH - _FOOT, _WIDE / len(heights)
     points = [f"M0 {ground}"]
-    for place, height in enumerate(heights):
+    for index, height in enumerate(heights):
         y = ground * (1 - height)
-        points += [f"L{place * width:.1f} {y:.1f}", f"L{(place + 1) * width:.1f} {y:.1f}"]
+        points += [f"L{index * width:.1f} {y:.1f}", f"L{(index + 1) * width:.1f} {y:.1f}"]
     return "".join([*points, f"L{_WIDE} {ground}Z"])
 
 

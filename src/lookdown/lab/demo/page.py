@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from lookdown.adaptation import Adaptation
-from lookdown.lab.demo.archive import Accepted, SceneSearch
+from lookdown.lab.demo.archive import AcceptedHits, SceneSearch
 from lookdown.lab.demo.charts import draw_pairs, draw_scene, jpeg_url
-from lookdown.lab.demo.comparison import ADAPTED, COSINE, RATIO, Chips, Way, way_of
+from lookdown.lab.demo.metric_comparison import ADAPTED, COSINE, RATIO, Approach, WorldChips, approach_of
 from lookdown.lab.paper.figure_1 import PairScores
 
 __all__ = ["Findings", "difference", "to_html"]
@@ -29,14 +29,14 @@ _FOOTER = (
 class Findings:
     """All that the page shows."""
 
-    home: Sequence[Way]
-    abroad: Sequence[Way]
+    home: Sequence[Approach]
+    abroad: Sequence[Approach]
     adaptation: Adaptation  # of the run
     trained: int  # chips
     gallery: int  # chips and windows
     scenes: Sequence[SceneSearch]
-    accepted: Sequence[Accepted]  # an example of each kind
-    made: str  # when, with what, in which time
+    accepted: Sequence[AcceptedHits]  # an example of each kind
+    provenance: str  # when, with which version and in which time it was written
     commands: Sequence[str]
 
     @property
@@ -44,59 +44,59 @@ class Findings:
         """The figures of the page, for programs."""
         return {
             **{
-                name: {way.name: way.evaluation.mean_average_precision for way in ways}
-                for name, ways in (("home", self.home), ("abroad", self.abroad))
+                name: {approach.name: approach.evaluation.mean_average_precision for approach in approaches}
+                for name, approaches in (("home", self.home), ("abroad", self.abroad))
             },
             "scenes": {one.scene.stem: {"objects": len(one.objects), "right": sum(one.right)} for one in self.scenes},
             "accepted": {one.kind: {"right": one.right, "false": one.false} for one in self.accepted},
         }
 
 
-def to_html(found: Findings) -> str:
+def to_html(findings: Findings) -> str:
     """Return the page."""
-    unified, ours = way_of(found.home, "unified", COSINE), way_of(found.home, "glrt", RATIO)
-    before, after = way_of(found.abroad, "glrt", RATIO), way_of(found.abroad, "glrt", ADAPTED)
-    shown = [_pairs(way.pair_scores) for way in (unified, ours)]
+    unified, ours = approach_of(findings.home, "unified", COSINE), approach_of(findings.home, "glrt", RATIO)
+    before, after = approach_of(findings.abroad, "glrt", RATIO), approach_of(findings.abroad, "glrt", ADAPTED)
+    pairs = [_pairs(approach.pair_scores) for approach in (unified, ours)]
     return (
         (_HERE / "page.html")
         .read_text(encoding="utf-8")
         .format(
             style=(_HERE / "page.css").read_text(encoding="utf-8"),
-            made=escape(found.made),
-            trained=f"{found.trained:,}",
+            made=escape(findings.provenance),
+            trained=f"{findings.trained:,}",
             home_sizes=_sizes(ours.chips),
-            home_table=_table(found.home),
+            home_table=_table(findings.home),
             home_verdict=escape(difference(ours, unified)),
-            pairs="".join(shown),
+            pairs="".join(pairs),
             home_rows=_rankings((unified, ours)),
             abroad_sizes=_sizes(after.chips),
-            abroad_table=_table(found.abroad),
+            abroad_table=_table(findings.abroad),
             abroad_verdict=escape(
-                f"{difference(after, before)} The adaptation says of itself: {found.adaptation.reason}."
+                f"{difference(after, before)} The adaptation says of itself: {findings.adaptation.reason}."
             ),
             abroad_rows=_rankings((before, after)),
-            archive=escape(_archive(found)),
-            scenes="".join(map(_scene, found.scenes)),
-            accepted=escape(_accepted(found.accepted)),
-            next=escape("\n".join(found.commands)),
+            archive=escape(_archive(findings)),
+            scenes="".join(map(_scene, findings.scenes)),
+            accepted=escape(_accepted(findings.accepted)),
+            next=escape("\n".join(findings.commands)),
             footer=_FOOTER,
         )
     )
 
 
-def difference(ours: Way, theirs: Way) -> str:
-    """Say how much better one way is than another, with its interval."""
+def difference(ours: Approach, theirs: Approach) -> str:
+    """Say how much better one approach is than another, with its interval."""
     gain = ours.evaluation.difference(theirs.evaluation)
     whether = "more than chance gives" if gain.low > 0 else "less" if gain.high < 0 else "which may be chance"
     if not gain.supported:
-        whether = "but the queries come from too few places to say"
+        whether = "but the queries come from too few locations to say"
     return (
         f"{ours.name} against {theirs.name}: {100 * gain:+.1f} mAP (95 % from {100 * gain.low:+.1f} to "
         f"{100 * gain.high:+.1f}), {whether}."
     )
 
 
-def _sizes(chips: Chips) -> str:
+def _sizes(chips: WorldChips) -> str:
     empty = int((chips.labels[chips.searched] == "").sum())
     kinds = len(set(chips.labels.tolist()) - {""})
     return (
@@ -105,46 +105,47 @@ def _sizes(chips: Chips) -> str:
     )
 
 
-def _table(ways: Sequence[Way]) -> str:
-    rules = list(dict.fromkeys(way.rule for way in ways))
-    best = max(ways, key=lambda way: way.evaluation.mean_average_precision)
+def _table(approaches: Sequence[Approach]) -> str:
+    rules = list(dict.fromkeys(approach.rule for approach in approaches))
+    best = max(approaches, key=lambda approach: approach.evaluation.mean_average_precision)
     head = "".join(f'<th scope="col">{escape(rule)}</th>' for rule in rules)
     cells: dict[str, list[str]] = {}
-    for way in ways:
-        cells.setdefault(way.title, []).append(_cell(way, best))
+    for approach in approaches:
+        cells.setdefault(approach.title, []).append(_cell(approach, best))
     body = "".join(f'<tr><th scope="row">{escape(title)}</th>{"".join(row)}</tr>' for title, row in cells.items())
     caption = "<caption>mAP in percent, and its 95 % interval</caption>"
     return _scrolling(f"<table>{caption}<tr><td></td>{head}</tr>{body}</table>", "a table of mAP")
 
 
-def _cell(way: Way, best: Way) -> str:
-    found = way.evaluation.interval("mean_average_precision")
-    marked = ' class="best"' if way is best else ""
-    doubt = "" if found.supported else " (?)"
-    return f"<td{marked}>{100 * found:.1f} <small>{100 * found.low:.1f} to {100 * found.high:.1f}{doubt}</small></td>"
+def _cell(approach: Approach, best: Approach) -> str:
+    precision = approach.evaluation.interval("mean_average_precision")
+    marked = ' class="best"' if approach is best else ""
+    doubt = "" if precision.supported else " (?)"
+    interval = f"{100 * precision.low:.1f} to {100 * precision.high:.1f}{doubt}"
+    return f"<td{marked}>{100 * precision:.1f} <small>{interval}</small></td>"
 
 
-def _rankings(ways: Sequence[Way]) -> str:
-    """Return the first ten results of a few queries, one of a kind, by each way."""
-    chips = ways[0].chips
+def _rankings(approaches: Sequence[Approach]) -> str:
+    """Return the first ten results of a few queries, one of a kind, by each approach."""
+    chips = approaches[0].chips
     order = np.random.default_rng(0).permutation(chips.asked)
     firsts = np.unique(chips.labels[order], return_index=True)[1]
-    return "".join(_ranking(ways, int(order[place])) for place in np.sort(firsts)[:_QUERIES])
+    return "".join(_ranking(approaches, int(order[first])) for first in np.sort(firsts)[:_QUERIES])
 
 
-def _ranking(ways: Sequence[Way], query: int) -> str:
-    chips = ways[0].chips
+def _ranking(approaches: Sequence[Approach], query: int) -> str:
+    chips = approaches[0].chips
     paths, kind = chips.manifest.paths, str(chips.labels[query])
     lines = []
-    for way in ways:
-        rows = way.first(query).tolist()
+    for approach in approaches:
+        rows = approach.first(query).tolist()
         right = chips.labels[rows] == kind
         pictures = "".join(
             f'<img src="{jpeg_url(paths[row])}" class="{how}" alt="{how}: {name}" title="{name}">'
             for row, how, name in zip(rows, _judged(right), map(escape, _kinds(chips, rows)), strict=True)
         )
-        told = f"<span>{escape(way.rule)}<br><small>{right.sum()} of {len(right)} right</small></span>"
-        lines.append(f'<div class="ranking">{told}{pictures}</div>')
+        heading = f"<span>{escape(approach.rule)}<br><small>{right.sum()} of {len(right)} right</small></span>"
+        lines.append(f'<div class="ranking">{heading}{pictures}</div>')
     head = f'<div class="query"><img src="{jpeg_url(paths[query])}" alt="the query">a query: {escape(kind)}</div>'
     return head + _scrolling("".join(lines), f"first results for {kind}")
 
@@ -158,44 +159,46 @@ def _judged(right: Sequence[bool]) -> list[str]:
     return ["right" if good else "wrong" for good in right]
 
 
-def _kinds(chips: Chips, rows: Sequence[int]) -> list[str]:
+def _kinds(chips: WorldChips, rows: Sequence[int]) -> list[str]:
     return [str(chips.labels[row]) or "background" for row in rows]
 
 
 def _pairs(scores: PairScores) -> str:
-    told = f"{escape(scores.name)}: overlap {100 * scores.overlap:.1f} %"
-    return f"<figure><figcaption>{told}</figcaption>{draw_pairs(scores)}</figure>"
+    caption = f"{escape(scores.name)}: overlap {100 * scores.overlap:.1f} %"
+    return f"<figure><figcaption>{caption}</figcaption>{draw_pairs(scores)}</figure>"
 
 
-def _archive(found: Findings) -> str:
+def _archive(findings: Findings) -> str:
     return (
-        f"A gallery of {found.gallery:,} chips and windows of {len(found.scenes)} scenes. Each scene is searched for "
-        "one kind that fills half a window or more, by all examples of it that ask elsewhere, in four turns each; as "
-        "many places are shown as there are objects of that kind."
+        f"A gallery of {findings.gallery:,} chips and windows of {len(findings.scenes)} scenes. Each scene is searched "
+        "for one kind that fills half a window or more, by all its query chips, in four turns each; as many hits are "
+        "shown as there are objects of that kind."
     )
 
 
-def _scene(found: SceneSearch) -> str:
-    told = (
-        f"{found.scene.stem}: {found.kind} by {len(found.examples)} examples, {sum(found.right)} of {len(found.hits)} "
-        "places right"
+def _scene(search: SceneSearch) -> str:
+    caption = (
+        f"{search.scene.stem}: {search.kind} by {len(search.examples)} examples, {sum(search.right)} of "
+        f"{len(search.hits)} hits right"
     )
-    example = f'<img src="{jpeg_url(found.examples[0])}" alt="an example" width="64" height="64">'
-    return f'<figure><figcaption class="query">{example}{escape(told)}</figcaption>{draw_scene(found)}</figure>'
+    example = f'<img src="{jpeg_url(search.examples[0])}" alt="an example" width="64" height="64">'
+    return f'<figure><figcaption class="query">{example}{escape(caption)}</figcaption>{draw_scene(search)}</figure>'
 
 
-def _accepted(found: Sequence[Accepted]) -> str:
-    first = found[0].results
-    right, false = (sum(counts) / len(found) for counts in zip(*((one.right, one.false) for one in found), strict=True))
+def _accepted(accepted: Sequence[AcceptedHits]) -> str:
+    first = accepted[0].results
+    right, false = (
+        sum(counts) / len(accepted) for counts in zip(*((one.right, one.false) for one in accepted), strict=True)
+    )
     expected = first.expected_false_hits
-    told = ""
+    expectation = ""
     if expected is not None:
         doubt = "" if expected.supported else ", which the chips kept back are too few to support"
-        told = f"; {expected:.0f} others are expected ({expected.low:.0f} to {expected.high:.0f}{doubt})"
+        expectation = f"; {expected:.0f} others are expected ({expected.low:.0f} to {expected.high:.0f}{doubt})"
     return (
         f"Instead of a number of hits, a false-alarm rate: at {first.requested_false_alarm_rate:g}, an example accepts "
-        f"{right:.1f} chips and windows of its kind and {false:.1f} others of {first.rows_searched:,}{told}. That is "
-        f"the mean over one example of each of {len(found)} kinds. The rate was measured on places that were kept back "
-        "in training, among kinds alone; most of this archive is ground, which is easier to tell from an object, so "
-        "fewer come."
+        f"{right:.1f} chips and windows of its kind and {false:.1f} others of {first.rows_searched:,}{expectation}. "
+        f"That is the mean over one example of each of {len(accepted)} kinds. The rate was measured on scenes "
+        "that were held out in training, among objects only. Most of this archive is ground, which is easier to tell "
+        "from an object, so fewer false hits come."
     )

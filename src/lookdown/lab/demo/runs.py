@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lookdown.config import read_recipe
 from lookdown.errors import OutputError
-from lookdown.lab.demo.worlds import Scale
+from lookdown.lab.demo.demo_worlds import DemoScale
 from lookdown.training.recipe import Recipe
 from lookdown.training.recipe_files import RECIPES
 from lookdown.training.run_folder import RunFolder
@@ -22,7 +22,7 @@ def run_of(folder: Path, loss: str) -> Path:
     return folder / "run" if loss == "glrt" else folder / "baselines" / loss
 
 
-def train_run(folder: Path, loss: str, scale: Scale, observer: Observer) -> None:
+def train_run(folder: Path, loss: str, scale: DemoScale, observer: Observer) -> None:
     """Train by a loss on the first world, or go on with a run that was stopped; all share the features of the trunk."""
     path = run_of(folder, loss)
     changes = [f"data.manifest={folder / 'world'}", f"stage2.loss={loss}", *scale.changes]

@@ -15,25 +15,25 @@ from lookdown.chips.manifest import Manifest
 from lookdown.errors import OutputError
 from lookdown.gallery.results.write import write
 from lookdown.lab.demo.archive import accept, build_gallery, search_scenes
-from lookdown.lab.demo.comparison import (
+from lookdown.lab.demo.demo_worlds import DemoScale, draw_worlds
+from lookdown.lab.demo.metric_comparison import (
     ADAPTED,
     COSINE,
     RATIO,
-    Way,
-    adapted_way,
-    cosine_way,
-    ratio_way,
+    Approach,
+    adapted_approach,
+    approach_of,
+    cosine_approach,
+    ratio_approach,
     see_chips,
-    way_of,
 )
 from lookdown.lab.demo.page import Findings, difference, to_html
 from lookdown.lab.demo.runs import LOSSES, run_of, train_run
-from lookdown.lab.demo.worlds import Scale, draw_worlds
 from lookdown.progress import Progress, no_progress
 from lookdown.training.loop import Step
 from lookdown.training.training import Observer
 
-__all__ = ["Listener", "Told", "tell"]
+__all__ = ["DemoReport", "Listener", "run_demo"]
 
 _RATE = 1e-2
 
@@ -48,7 +48,7 @@ class Listener:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DemoReport:
     """What is left when the story is over."""
 
     page: Path
@@ -56,14 +56,14 @@ class Told:
     commands: list[str]  # to go on with
 
 
-def tell(
-    folder: Path, scale: Scale | None = None, listener: Listener | None = None, *, program: str = "lookdown"
-) -> Told:
+def run_demo(
+    folder: Path, scale: DemoScale | None = None, listener: Listener | None = None, *, program: str = "lookdown"
+) -> DemoReport:
     """Draw the world, train, compare, adapt, index and search, and write a page that shows it.
 
     `program` is how the command line is called, for the commands to go on with.
     """
-    scale, listener = scale or Scale(), listener or Listener()
+    scale, listener = scale or DemoScale(), listener or Listener()
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder} is a file; name a folder with -o")
     begun, again = time.monotonic(), (folder / "run").exists()
@@ -80,9 +80,9 @@ def tell(
     gallery = build_gallery(folder, listener.progress)
     scenes = search_scenes(gallery, folder / "world")
     accepted = accept(gallery, folder / "world", _RATE)
-    shown = max(accepted, key=lambda one: one.right)
+    best = max(accepted, key=lambda one: one.right)
     for name in ("hits.geojson", "hits.html"):
-        write(shown.results, folder / name, overwrite=True)
+        write(best.results, folder / name, overwrite=True)
 
     findings = Findings(
         home=home,
@@ -92,34 +92,36 @@ def tell(
         gallery=len(gallery),
         scenes=scenes,
         accepted=accepted,
-        made=_made(time.monotonic() - begun, again=again),
+        provenance=_provenance(time.monotonic() - begun, again=again),
         commands=_commands(program, folder, scenes[0].examples[0]),
     )
     page = folder / "index.html"
     page.write_text(to_html(findings), encoding="utf-8")
-    return Told(page, findings.figures, list(findings.commands))
+    return DemoReport(page, findings.figures, list(findings.commands))
 
 
-def _compare_at_home(folder: Path, listener: Listener) -> list[Way]:
+def _compare_at_home(folder: Path, listener: Listener) -> list[Approach]:
     listener.chapter("searching for kinds that it was trained on")
     chips = see_chips(folder / "world", folder / "run", views=1, progress=listener.progress)
-    found = [way(chips, run_of(folder, loss), loss) for loss in LOSSES for way in (cosine_way, ratio_way)]
-    listener.note(difference(way_of(found, "glrt", RATIO), way_of(found, "unified", COSINE)))
-    return found
+    approaches = [
+        approach(chips, run_of(folder, loss), loss) for loss in LOSSES for approach in (cosine_approach, ratio_approach)
+    ]
+    listener.note(difference(approach_of(approaches, "glrt", RATIO), approach_of(approaches, "unified", COSINE)))
+    return approaches
 
 
-def _compare_abroad(folder: Path, listener: Listener) -> tuple[list[Way], Adaptation]:
+def _compare_abroad(folder: Path, listener: Listener) -> tuple[list[Approach], Adaptation]:
     listener.chapter("searching for kinds it has never seen, under another sensor, and adapting to them")
     chips = see_chips(folder / "abroad", folder / "run", views=4, progress=listener.progress)
-    found: list[Way] = []
+    approaches: list[Approach] = []
     adaptations = {}
     for loss in LOSSES:
         run = run_of(folder, loss)
-        adapted, adaptations[loss] = adapted_way(chips, run, loss)
-        found += [cosine_way(chips, run, loss), ratio_way(chips, run, loss), adapted]
-    listener.note(difference(way_of(found, "glrt", ADAPTED), way_of(found, "glrt", RATIO)))
+        adapted, adaptations[loss] = adapted_approach(chips, run, loss)
+        approaches += [cosine_approach(chips, run, loss), ratio_approach(chips, run, loss), adapted]
+    listener.note(difference(approach_of(approaches, "glrt", ADAPTED), approach_of(approaches, "glrt", RATIO)))
     adaptations["glrt"].metric.save(folder / "adapted", overwrite=True)
-    return found, adaptations["glrt"]
+    return approaches, adaptations["glrt"]
 
 
 def _observer(listener: Listener) -> Observer:
@@ -129,7 +131,7 @@ def _observer(listener: Listener) -> Observer:
     return Observer(reading=listener.progress, step=on_step, note=listener.note)
 
 
-def _made(seconds: float, *, again: bool) -> str:
+def _provenance(seconds: float, *, again: bool) -> str:
     now = datetime.now().astimezone().isoformat(" ", "minutes")
     used = ", with what was there from before" if again else ""
     return f"Made at {now} with lookdown {version('lookdown')}, in {seconds:.0f} seconds{used}."

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from lookdown.lab.paper.experiment import Experiment, Trunk
+from lookdown.lab.paper.loss_scores import scores
 from lookdown.lab.paper.paper_values import ABLATION, BASE_CLUSTERS, Scores
 from lookdown.lab.paper.report import Page, Table, percent, spread
 from lookdown.lab.paper.rules import ADAPTED, COSINE, CPLFPA_AT_TEST, RATIO
-from lookdown.lab.paper.scored import scores
-from lookdown.lab.paper.setting import Setting, Trunk
 from lookdown.lab.paper.tasks import MAR, SHIPS, UDA_MAR, UDA_SHIPS, Task
 
 __all__ = ["ROWS", "make"]
@@ -31,16 +31,16 @@ ROWS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def make(setting: Setting, number: int) -> Page:
+def make(experiment: Experiment, number: int) -> Page:
     """Return a table of the ablation, with the paper's figures beside ours."""
     task, trunk = _TABLES[number]
-    ours = [scores(setting, task, loss, rule, trunk) for _, loss, rule in ROWS]
+    ours = [scores(experiment, task, loss, rule, trunk) for _, loss, rule in ROWS]
     rows = []
-    for (name, _, _), found, theirs in zip(ROWS, ours, _papers(number), strict=True):
-        cells = [spread([100 * getattr(one, measure) for one in found]) for measure in Scores._fields]
+    for (name, _, _), evaluations, theirs in zip(ROWS, ours, _papers(number), strict=True):
+        cells = [spread([100 * getattr(one, measure) for one in evaluations]) for measure in Scores._fields]
         rows.append([name, *cells, *(percent(value) for value in theirs or (None,) * 3)])
     header = ("", "mAP", "R@50", "P@50", "paper: mAP", "R@50", "P@50")
-    caption = setting.caption(task) + _trunk(setting, task, trunk)
+    caption = experiment.caption(task) + _trunk(experiment, task, trunk)
     return Page(f"Table {_roman(number)}: ablation on {task.name}", caption, [Table(header, rows)])
 
 
@@ -50,8 +50,8 @@ def _papers(number: int) -> list[Scores | None]:
     return [None if unified else first, first if unified else None, trained, tested, adapted, None]
 
 
-def _trunk(setting: Setting, task: Task, trunk: Trunk) -> str:
-    name = setting.recipe(task, "glrt", 0, trunk).network.backbone
+def _trunk(experiment: Experiment, task: Task, trunk: Trunk) -> str:
+    name = experiment.recipe(task, "glrt", 0, trunk).network.backbone
     theirs = "Swin V2" if trunk == "second" else "ResNet-50"
     clusters = BASE_CLUSTERS[task.name]
     return (

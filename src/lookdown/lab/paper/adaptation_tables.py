@@ -25,7 +25,7 @@ from lookdown.adaptation.ward_tree import LEVELS
 from lookdown.chips.protocols import conventional
 from lookdown.config import read_recipe
 from lookdown.lab.paper.domains import Domain, Roles, Rows, divide, read_domain, validation_roles
-from lookdown.lab.paper.trained import Case, fitted_ratio, train_on
+from lookdown.lab.paper.trained_network import Case, fitted_ratio, train_on
 from lookdown.metrics import Cosine, Metric
 from lookdown.training.recipe import Recipe
 
@@ -94,14 +94,14 @@ def variants(cases: list[Case], clusters: int | None = None) -> dict[str, Values
     for seed, case in enumerate(cases):
         by = case.steady_target
         count = choose_clusters(by, normalize=normalizes(case.source), seed=seed) if clusters is None else clusters
-        found: dict[str, Metric] = {"cosine": Cosine().fit(case.target), "source metric": case.source}
+        metrics: dict[str, Metric] = {"cosine": Cosine().fit(case.target), "source metric": case.source}
         for name, settings in VARIANTS.items():
-            some: int | Literal["auto"] = "auto" if settings.levels and clusters is None else count
+            number: int | Literal["auto"] = "auto" if settings.levels and clusters is None else count
             seen = None if name == PAPER else by
-            made = adapt(case.source, case.target, clusters=some, method=settings, cluster_by=seen, seed=seed)
-            found[name] = made.metric
-        found["true labels (ceiling)"] = fitted_ratio(case.target, case.target_labels)
-        for name, metric in found.items():
+            adaptation = adapt(case.source, case.target, clusters=number, method=settings, cluster_by=seen, seed=seed)
+            metrics[name] = adaptation.metric
+        metrics["true labels (ceiling)"] = fitted_ratio(case.target, case.target_labels)
+        for name, metric in metrics.items():
             rows.setdefault(name, []).append(case.mean_average_precision(metric))
     return {name: np.array(values) for name, values in rows.items()}
 
@@ -118,10 +118,10 @@ def sweep(
         by = case.steady_target
         for name in ("automatic", *counts):
             count: int | Literal["auto"] = counts.get(name, "auto")
-            made = adapt(case.source, case.target, clusters=count, method=AUTO, cluster_by=by, seed=seed)
-            rows.setdefault(name, []).append(case.mean_average_precision(made.metric))
+            adaptation = adapt(case.source, case.target, clusters=count, method=AUTO, cluster_by=by, seed=seed)
+            rows.setdefault(name, []).append(case.mean_average_precision(adaptation.metric))
             if name == "automatic":
-                rows.setdefault("(its number)", []).append(made.clusters)
+                rows.setdefault("(its number)", []).append(adaptation.clusters)
     return {name: np.array(values) for name, values in rows.items()}
 
 
@@ -155,8 +155,8 @@ def few_labels(domain: Domain, counts: tuple[int, ...], seeds: int, dimension: i
         for count in counts:
             marked = _marked(domain, roles.train, count, seed)
             labels = [domain.labels[row] if row in marked else None for row in images.tolist()]
-            made = adapt(case.source, embeddings[images], labels=labels, seed=seed)
-            rows.setdefault(f"{count} labels a class", []).append(case.mean_average_precision(made.metric))
+            adaptation = adapt(case.source, embeddings[images], labels=labels, seed=seed)
+            rows.setdefault(f"{count} labels a class", []).append(case.mean_average_precision(adaptation.metric))
     return {name: np.array(values) for name, values in rows.items()}
 
 
@@ -186,22 +186,22 @@ def main() -> None:
     parser.add_argument("folders", nargs=3, type=Path, metavar="FOLDER")
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--test", action="store_true", help="score queries and gallery too, near and far")
-    given = parser.parse_args()
+    options = parser.parse_args()
     recipe = read_recipe(Recipe, RECIPE)
-    domains = [read_domain(folder, recipe) for folder in given.folders]
-    study = Study(domains, recipe, given.out)
-    for validation in (True, False) if given.test else (True,):
+    domains = [read_domain(folder, recipe) for folder in options.folders]
+    study = Study(domains, recipe, options.out)
+    for validation in (True, False) if options.test else (True,):
         part = "validation" if validation else "test"
         cases = {
             f"{domain.name}, {head}": list(study.near(domain, head, validation=validation))
             for domain in domains[:2]
             for head in HEADS
         }
-        _print(f"Variants, {part}, automatic K", {name: variants(some) for name, some in cases.items()})
-        _print(f"Number of clusters, {part}", {name: sweep(some) for name, some in cases.items()})
-    if not given.test:
+        _print(f"Variants, {part}, automatic K", {name: variants(group) for name, group in cases.items()})
+        _print(f"Number of clusters, {part}", {name: sweep(group) for name, group in cases.items()})
+    if not options.test:
         return
-    said = [row for some in cases.values() for row in helped(some)]
+    said = [row for group in cases.values() for row in helped(group)]
     for source, target in permutations(domains, 2):
         for head in HEADS:
             rows = helped(list(study.far(source, target, head)))

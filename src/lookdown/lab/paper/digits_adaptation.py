@@ -53,17 +53,17 @@ def run(source: NDArray[np.bool_], target: NDArray[np.bool_]) -> dict[str, float
 
 def _mean_average_precision(metric: Metric, X: NDArray[np.float64], digits: NDArray[np.int64]) -> float:
     names = digits.astype(str).tolist()
-    found = evaluate(metric, X[:QUERIES], names[:QUERIES], X[QUERIES:], names[QUERIES:])
-    return 100 * found.mean_average_precision
+    evaluation = evaluate(metric, X[:QUERIES], names[:QUERIES], X[QUERIES:], names[QUERIES:])
+    return 100 * evaluation.mean_average_precision
 
 
 def main() -> None:
     """Print the table."""
     digits = load_digits().target
     early = np.arange(len(digits)) < 900
-    known, unseen = run(early, ~early), run(digits < 5, digits >= 5)
+    seen, unseen = run(early, ~early), run(digits < 5, digits >= 5)
     print("| | same classes in source and target | unseen classes |\n|---|---|---|")
-    for name, value in known.items():
+    for name, value in seen.items():
         print(f"| {name} | {value:.1f} | {unseen[name]:.1f} |")
 
 

@@ -24,7 +24,7 @@ CHIPS_PER_CLASS = 5
 NAMES: dict[str, Literal["clip", "keep"]] = {"likelihood ratio": "keep", "likelihood ratio, clipped": "clip"}
 
 Array = NDArray[np.float64]
-PairScores = Callable[[Array, Array], NDArray[Any]]
+PairScorer = Callable[[Array, Array], NDArray[Any]]
 
 
 def run(world: GaussianWorld, sizes: tuple[int, ...], *, pairs: int, seeds: int) -> dict[str, Array]:
@@ -40,20 +40,22 @@ def run(world: GaussianWorld, sizes: tuple[int, ...], *, pairs: int, seeds: int)
             for seed in range(seeds)
         ]
         for name, indefinite in NAMES.items():
-            metrics = [GaussianLikelihoodRatio(indefinite=indefinite, normalize=False).fit(*some) for some in training]
-            found = [detection_rates(metric.score_pairs, same, different) for metric in metrics]
-            rows[f"{name}, {chips:,} chips"] = np.mean(found, axis=0)
+            metrics = [
+                GaussianLikelihoodRatio(indefinite=indefinite, normalize=False).fit(*sample) for sample in training
+            ]
+            rates = [detection_rates(metric.score_pairs, same, different) for metric in metrics]
+            rows[f"{name}, {chips:,} chips"] = np.mean(rates, axis=0)
     rows["likelihood ratio, true parameters"] = detection_rates(_true_ratio(world), same, different)
     return rows
 
 
-def detection_rates(score: PairScores, same: tuple[Array, Array], different: tuple[Array, Array]) -> Array:
+def detection_rates(score: PairScorer, same: tuple[Array, Array], different: tuple[Array, Array]) -> Array:
     """Return the share of same pairs above the threshold of each rate."""
     thresholds = np.quantile(score(*different), 1 - np.array(RATES))
     return np.asarray((score(*same)[:, None] >= thresholds).mean(axis=0))
 
 
-def _true_ratio(world: GaussianWorld) -> PairScores:
+def _true_ratio(world: GaussianWorld) -> PairScorer:
     same, different = (multivariate_normal(cov=c) for c in (world.same_covariance, world.different_covariance))
     return lambda first, second: np.asarray(same.logpdf(first - second) - different.logpdf(first - second))
 

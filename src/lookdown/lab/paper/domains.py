@@ -84,16 +84,16 @@ def read_domain(folder: Path, recipe: Recipe, progress: Progress = no_progress) 
 
 def divide(domain: Domain, seed: int, rows: Rows | None = None, protocol: Protocol = uda) -> Roles:
     """Divide (some) rows so that no class and no place trains and is tested; `conventional` shares the classes."""
-    some = np.arange(len(domain)) if rows is None else rows
+    divided = np.arange(len(domain)) if rows is None else rows
     split = protocol(
-        domain.ids[some].tolist(),
-        [label or None for label in domain.labels[some].tolist()],
-        domain.groups[some].tolist(),
-        domain.background[some].tolist(),
+        domain.ids[divided].tolist(),
+        [label or None for label in domain.labels[divided].tolist()],
+        domain.groups[divided].tolist(),
+        domain.background[divided].tolist(),
         seed=seed,
     )
-    given = np.array([role or "" for role in split.roles])
-    return Roles(*(some[given == role] for role in ("train", "query", "gallery")))
+    roles = np.array([role or "" for role in split.roles])
+    return Roles(*(divided[roles == role] for role in ("train", "query", "gallery")))
 
 
 def validation_roles(domain: Domain, seed: int, protocol: Protocol = uda) -> Roles:
@@ -104,8 +104,8 @@ def validation_roles(domain: Domain, seed: int, protocol: Protocol = uda) -> Rol
     whole = divide(domain, seed, protocol=protocol)
     used = np.zeros(len(domain), np.bool_)
     used[whole.target] = True
-    places = np.isin(domain.groups, domain.groups[whole.train])
-    rows = np.union1d(whole.train, np.flatnonzero(domain.background & places & ~used))
+    training = np.isin(domain.groups, domain.groups[whole.train])
+    rows = np.union1d(whole.train, np.flatnonzero(domain.background & training & ~used))
     return divide(domain, seed, rows, protocol)
 
 

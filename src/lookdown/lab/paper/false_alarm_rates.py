@@ -11,28 +11,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.adaptation import CPLFPA, adapt
-from lookdown.lab.paper.report import Page, Picture, Table, percent
+from lookdown.lab.paper.experiment import Experiment
+from lookdown.lab.paper.report import Page, PageFigure, Table, percent
 from lookdown.lab.paper.rules import base_clusters
-from lookdown.lab.paper.setting import Setting
 from lookdown.lab.paper.tasks import TASKS, Task
-from lookdown.lab.paper.trained import Case
+from lookdown.lab.paper.trained_network import Case
 from lookdown.metrics import Estimate, Metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["METRICS", "RATES", "Chips", "Realised", "calibrated_metrics", "halves", "make", "realised"]
+__all__ = ["METRICS", "RATES", "LabelledChips", "RealisedRate", "calibrated_metrics", "halves", "make", "realised"]
 
 RATES = (1e-1, 1e-2, 1e-3)
 METRICS = ("source metric, on training chips", "source metric, on the target", "adapted metric, on the target")
 _LEAST = 0.1  # ratio that is drawn; an axis in decades has no 0
 
 Array = NDArray[np.float64]
-Found = Mapping[tuple[str, float], "Sequence[Realised]"]  # metric and requested rate; a value a seed, where supported
+RatesByMetric = Mapping[
+    tuple[str, float], "Sequence[RealisedRate]"
+]  # metric and requested rate; a value a seed, where supported
 
 
-class Realised(NamedTuple):
+class RealisedRate(NamedTuple):
     """A requested false-alarm rate, and what came of it in other places, with an interval over these places."""
 
     requested: float
@@ -45,8 +47,8 @@ class Realised(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Chips:
-    """Chips that someone has looked at."""
+class LabelledChips:
+    """Chips that someone has looked at and labelled."""
 
     embeddings: Array
     labels: NDArray[np.str_]
@@ -54,7 +56,7 @@ class Chips:
     background: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, case: Case, rows: NDArray[np.int64]) -> Chips:
+    def of(cls, case: Case, rows: NDArray[np.int64]) -> LabelledChips:
         """Return some rows of a domain."""
         domain = case.domain
         return cls(case.embeddings[rows], domain.labels[rows], domain.groups[rows], domain.background[rows])
@@ -64,10 +66,10 @@ class Chips:
         return deepcopy(metric).calibrate(self.embeddings, self.labels.tolist(), self.groups, self.background)
 
 
-def make(setting: Setting) -> Page:
+def make(experiment: Experiment) -> Page:
     """Return realised against requested rates of each task, and where the promise is not kept."""
-    found = {task: _of_task(setting, task) for task in TASKS}
-    captions = "\n".join(setting.caption(task) for task in TASKS)
+    rates = {task: _of_task(experiment, task) for task in TASKS}
+    captions = "\n".join(experiment.caption(task) for task in TASKS)
     method = (
         "The network was trained by the likelihood ratio. Half of the places of the target are labelled and calibrated "
         "on, background included; rates are realised on all pairs of different kinds in the other half that have an "
@@ -78,57 +80,57 @@ def make(setting: Setting) -> Page:
         "sound threshold would be covered about 83 times in 100, not 95. A rate is asked for where calibration "
         "supports it, by 20 pairs above the threshold and 10 places."
     )
-    tables = [_table(task, values) for task, values in found.items()]
-    told = (
+    tables = [_table(task, values) for task, values in rates.items()]
+    legend = (
         "Realised rate over requested rate, with 95 % intervals; on the line the promise is kept. Bars end at a tenth."
     )
-    picture = Picture("false_alarm_rates", _figure(found), told)
-    return Page("False-alarm rates", f"{captions}\n\n{method}", (_verdict(found.values()), *tables, picture))
+    picture = PageFigure("false_alarm_rates", _figure(rates), legend)
+    return Page("False-alarm rates", f"{captions}\n\n{method}", (_verdict(rates.values()), *tables, picture))
 
 
-def _of_task(setting: Setting, task: Task) -> Found:
-    found: dict[tuple[str, float], list[Realised]] = {(name, rate): [] for name in METRICS for rate in RATES}
-    for seed in setting.each_seed:
-        case = setting.case(task, "glrt", seed)
-        seen, held_out = (Chips.of(case, rows) for rows in halves(case, seed))
+def _of_task(experiment: Experiment, task: Task) -> RatesByMetric:
+    rates: dict[tuple[str, float], list[RealisedRate]] = {(name, rate): [] for name in METRICS for rate in RATES}
+    for seed in experiment.each_seed:
+        case = experiment.case(task, "glrt", seed)
+        seen, held_out = (LabelledChips.of(case, rows) for rows in halves(case, seed))
         for name, metric in calibrated_metrics(case, seen, seed).items():
             for case_of_rate in realised(metric, held_out):
-                found[name, case_of_rate.requested].append(case_of_rate)
-    return found
+                rates[name, case_of_rate.requested].append(case_of_rate)
+    return rates
 
 
 def halves(case: Case, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Divide the target by whole places: one half to calibrate on, one to see what came of it."""
     target = case.roles.target
     groups = case.domain.groups[target]
-    places = np.random.default_rng(seed).permutation(np.unique(groups))
-    first = np.isin(groups, places[: len(places) // 2])
+    names = np.random.default_rng(seed).permutation(np.unique(groups))
+    first = np.isin(groups, names[: len(names) // 2])
     return target[first], target[~first]
 
 
-def calibrated_metrics(case: Case, seen: Chips, seed: int) -> dict[str, Metric]:
+def calibrated_metrics(case: Case, seen: LabelledChips, seed: int) -> dict[str, Metric]:
     """Return the source metric without and with a look at the target, and the adapted one with it."""
     adapted = adapt(case.source, case.target, clusters=base_clusters(case), method=CPLFPA, seed=seed)
     after = adapted.recalibrate(seen.embeddings, seen.labels.tolist(), background=seen.background, groups=seen.groups)
-    before = Chips.of(case, case.roles.train).calibrate(case.source), seen.calibrate(case.source)
+    before = LabelledChips.of(case, case.roles.train).calibrate(case.source), seen.calibrate(case.source)
     return dict(zip(METRICS, (*before, after.metric), strict=True))
 
 
-def realised(metric: Metric, chips: Chips) -> list[Realised]:
+def realised(metric: Metric, chips: LabelledChips) -> list[RealisedRate]:
     """Return what share of the different pairs of other chips reach the thresholds of a metric, where supported."""
     thresholds = {rate: metric.threshold(rate) for rate in RATES}
     seen = chips.calibrate(metric)  # counts every pair, and draws the places again
     return [
-        Realised(rate, seen.false_alarm_rate(threshold))
+        RealisedRate(rate, seen.false_alarm_rate(threshold))
         for rate, threshold in thresholds.items()
         if threshold.supported
     ]
 
 
-def _verdict(found: Iterable[Found]) -> str:
+def _verdict(tasks: Iterable[RatesByMetric]) -> str:
     """Say for each metric how often the interval holds the requested rate, and how far off it is where it does not."""
-    of_metric: dict[str, list[Realised]] = {name: [] for name in METRICS}
-    for (name, _), values in (item for of_task in found for item in of_task.items()):
+    of_metric: dict[str, list[RealisedRate]] = {name: [] for name in METRICS}
+    for (name, _), values in (item for of_task in tasks for item in of_task.items()):
         of_metric[name] += values
     lines = []
     for name, cases in of_metric.items():
@@ -146,10 +148,10 @@ def _verdict(found: Iterable[Found]) -> str:
     return "\n".join(["A case is a task, a seed and a rate. By what calibrates the metric:", "", *lines])
 
 
-def _table(task: Task, found: Found) -> Table:
+def _table(task: Task, rates: RatesByMetric) -> Table:
     header = ("metric, calibrated on", "requested", "realised", "95 % interval", "interval covers the requested")
     rows = []
-    for (name, rate), values in found.items():
+    for (name, rate), values in rates.items():
         if not values:
             rows.append((name, f"{rate:g}", percent(None), percent(None), "not supported"))
             continue
@@ -160,12 +162,12 @@ def _table(task: Task, found: Found) -> Table:
     return Table(header, rows, task.name)
 
 
-def _figure(found: Mapping[Task, Found]) -> Figure:
+def _figure(tasks: Mapping[Task, RatesByMetric]) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 6.5), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True, sharey=True)
-    for axes, (task, values) in zip(panels.flat, found.items(), strict=True):
+    for axes, (task, values) in zip(panels.flat, tasks.items(), strict=True):
         _panel(axes, values)
         axes.set_title(task.name, fontsize=10)
     figure.supxlabel("requested false-alarm rate", fontsize=10)
@@ -175,16 +177,16 @@ def _figure(found: Mapping[Task, Found]) -> Figure:
     return figure
 
 
-def _panel(axes: Axes, found: Found) -> None:
-    for place, (name, marker) in enumerate(zip(METRICS, "o^s", strict=True)):
+def _panel(axes: Axes, rates: RatesByMetric) -> None:
+    for index, (name, marker) in enumerate(zip(METRICS, "o^s", strict=True)):
         for rate in RATES:
-            if values := found[name, rate]:
+            if values := rates[name, rate]:
                 ratios = np.array([(case.rate, case.rate.low, case.rate.high) for case in values]).mean(axis=0) / rate
                 mean, low, high = ratios.clip(_LEAST)
-                where = RATES.index(rate) + (place - 1) / 5  # side by side
+                where = RATES.index(rate) + (index - 1) / 5  # side by side
                 label = name if rate == RATES[0] else None
                 axes.errorbar(
-                    where, mean, [[mean - low], [high - mean]], color=f"C{place}", marker=marker, capsize=3, label=label
+                    where, mean, [[mean - low], [high - mean]], color=f"C{index}", marker=marker, capsize=3, label=label
                 )
     axes.axhline(1, color="grey", linestyle="--", linewidth=1)
     axes.set_yscale("log")

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import ks_2samp, mannwhitneyu
 
-from lookdown.lab.paper.report import Page, Picture, Table
-from lookdown.lab.paper.setting import Setting
+from lookdown.lab.paper.experiment import Experiment
+from lookdown.lab.paper.report import Page, PageFigure, Table
 from lookdown.lab.paper.tasks import SHIPS
-from lookdown.lab.paper.trained import Case
+from lookdown.lab.paper.trained_network import Case
 from lookdown.metrics import Cosine, Metric
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ class PairScores:
         return 1 - float(ks_2samp(self.different, self.same, alternative="greater", method="asymp").statistic)
 
 
-def make(setting: Setting) -> Page:
+def make(experiment: Experiment) -> Page:
     """Draw the distributions of the first seed."""
-    one = replace(setting, seeds=1)
+    one = replace(experiment, seeds=1)
     unified, glrt = one.case(SHIPS, "unified", 0), one.case(SHIPS, "glrt", 0)
     cosine = Cosine().fit(unified.embeddings)
     charts = (
@@ -75,7 +75,7 @@ def make(setting: Setting) -> Page:
         f"{one.caption(SHIPS)} Every query is compared with every chip of the gallery: {len(charts[0].same):,} same "
         f"and {len(charts[0].different):,} different pairs, background counting as different."
     )
-    picture = Picture(
+    picture = PageFigure(
         "figure_1",
         _draw(charts),
         "Scores of same and of different pairs. Each distribution has area 1, though same pairs are rare; at the "
@@ -112,8 +112,8 @@ def _draw(charts: Sequence[PairScores]) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4), layout="constrained")
-    for place, (letter, chart) in enumerate(zip("ab", charts, strict=True), start=1):
-        axes = figure.add_subplot(1, 2, place)
+    for position, (letter, chart) in enumerate(zip("ab", charts, strict=True), start=1):
+        axes = figure.add_subplot(1, 2, position)
         _histograms(axes, chart)
         axes.set_title(f"({letter}) {chart.name}")
     return figure

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from lookdown.errors import CollapsedComponentWarning, InputError
 from lookdown.lab.paper.domains import Rows
+from lookdown.lab.paper.experiment import Experiment
 from lookdown.lab.paper.figure_4 import mixture
-from lookdown.lab.paper.report import Page, Picture, Table
-from lookdown.lab.paper.setting import Setting
+from lookdown.lab.paper.report import Page, PageFigure, Table
 from lookdown.lab.paper.tasks import SHIPS
-from lookdown.lab.paper.trained import Case
+from lookdown.lab.paper.trained_network import Case
 from lookdown.metrics import MixtureLikelihoodRatio
 from lookdown.metrics.inputs import unit
 
@@ -48,10 +48,10 @@ class Differences:
     second: Array
 
 
-def make(setting: Setting) -> Page:
+def make(experiment: Experiment) -> Page:
     """Draw the four panels for the first seed: Gaussian and mixture, training and test."""
-    one = replace(setting, seeds=1)
-    shown, counted, most = (40, 100, 3) if setting.scale == "smoke" else (300, 1_000, 10)
+    one = replace(experiment, seeds=1)
+    drawn, counted, most = (40, 100, 3) if experiment.scale == "smoke" else (300, 1_000, 10)
     recipe, case = one.recipe(SHIPS, "glrt", 0), one.case(SHIPS, "glrt", 0)
     train, labels = case.embeddings[case.roles.train], case.domain.labels[case.roles.train]
     with warnings.catch_warnings():
@@ -64,10 +64,10 @@ def make(setting: Setting) -> Page:
         "fitted on the training chips; test pairs are of a query and a chip of the gallery, background counting as "
         "different."
     )
-    picture = Picture(
+    picture = PageFigure(
         "figure_5",
-        _draw(models, real, shown),
-        f"t-SNE of {shown} differences of each of four kinds, each panel mapped by itself: real ones are dots, those "
+        _draw(models, real, drawn),
+        f"t-SNE of {drawn} differences of each of four kinds, each panel mapped by itself: real ones are dots, those "
         "drawn from the model are crosses. Distances between far groups of a t-SNE map mean little.",
     )
     return Page("Figure 5: real and simulated differences", caption, (picture, _table(models, real), _READING))
@@ -129,9 +129,9 @@ def _table(models: dict[str, MixtureLikelihoodRatio], real: dict[tuple[Part, Kin
     rows = []
     for name, model in models.items():
         for part in PARTS:
-            told = [f"{recognised(model, real[part, kind], kind):.2f}" for kind in KINDS]
+            shares = [f"{recognised(model, real[part, kind], kind):.2f}" for kind in KINDS]
             fit = [f"{_log_density(model, real[part, kind], kind):.1f}" for kind in KINDS]
-            rows.append([f"{name}, {part}", *told, *fit])
+            rows.append([f"{name}, {part}", *shares, *fit])
     return Table(["model, pairs of", "AUC same", "AUC different", "log-density same", "log-density different"], rows)
 
 
@@ -140,15 +140,15 @@ def _log_density(model: MixtureLikelihoodRatio, real: Differences, kind: Kind) -
     return float(law.log_density(np.concatenate([real.first, real.second])).mean())
 
 
-def _draw(models: dict[str, MixtureLikelihoodRatio], real: dict[tuple[Part, Kind], Differences], shown: int) -> Figure:
+def _draw(models: dict[str, MixtureLikelihoodRatio], real: dict[tuple[Part, Kind], Differences], drawn: int) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 9.4), layout="constrained")
     panels = [(name, part) for name in models for part in PARTS]
-    for place, (letter, (name, part)) in enumerate(zip("abcd", panels, strict=True), start=1):
-        axes = figure.add_subplot(2, 2, place)
-        groups = {("real", kind): real[part, kind].first[:shown] for kind in KINDS}
-        groups |= {("simulated", kind): models[name].sample(shown, kind, seed=3 + i) for i, kind in enumerate(KINDS)}
+    for position, (letter, (name, part)) in enumerate(zip("abcd", panels, strict=True), start=1):
+        axes = figure.add_subplot(2, 2, position)
+        groups = {("real", kind): real[part, kind].first[:drawn] for kind in KINDS}
+        groups |= {("simulated", kind): models[name].sample(drawn, kind, seed=3 + i) for i, kind in enumerate(KINDS)}
         _map(axes, groups)
         axes.set_title(f"({letter}) {name}, {part}", fontsize=11)
     handles, names = figure.axes[0].get_legend_handles_labels()

@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from lookdown.adaptation import adapt
 from lookdown.chips.pixels import letterbox, read_chip
 from lookdown.lab.paper.domains import Domain, Rows
-from lookdown.lab.paper.report import Page, Picture, Table
+from lookdown.lab.paper.experiment import Experiment
+from lookdown.lab.paper.report import Page, PageFigure, Table
 from lookdown.lab.paper.rules import base_clusters
-from lookdown.lab.paper.setting import Setting
 from lookdown.lab.paper.tasks import TASKS, Task
-from lookdown.lab.paper.trained import Case
+from lookdown.lab.paper.trained_network import Case
 from lookdown.metrics import Cosine, Metric, top_k
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["FIRST", "METHODS", "RIGHT", "WRONG", "Results", "make", "results", "some_queries"]
+__all__ = ["FIRST", "METHODS", "RIGHT", "WRONG", "FirstResults", "make", "results", "sample_queries"]
 
 METHODS = ("identity, cosine", "unified, cosine", "GLRT", "GLRT + CPLFPA")
 FIRST = 10
@@ -36,38 +36,40 @@ _WIDE = _RESULTS + FIRST - 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class FirstResults:
     """The first results of every query by one method, as rows of the domain, best first."""
 
     rows: Rows  # (queries, FIRST)
     right: NDArray[np.bool_]  # (queries, FIRST)
 
 
-def make(setting: Setting) -> Page:
+def make(experiment: Experiment) -> Page:
     """Draw every task for the first seed."""
-    one = replace(setting, seeds=1)
+    one = replace(experiment, seeds=1)
     pictures, means = [], []
     for letter, task in zip("abcd", TASKS, strict=True):
-        found = results(one, task)
+        results_of_task = results(one, task)
         domain, asked = one.domain(task), one.roles(task, 0).query
-        chosen = some_queries(domain.labels[asked])
+        chosen = sample_queries(domain.labels[asked])
         name = f"figure_6_{task.name.lower()}"
-        figure = _draw(domain, asked, chosen, found, f"({letter}) {task.name}")
-        told = f"({letter}) {task.name}: first {FIRST} results of queries drawn by chance, no two of a class."
-        pictures.append(Picture(name, figure, told, shows_chips=setting.research_only(task)))
-        means.append([float(one_method.right.sum(axis=1).mean()) for one_method in found] + [_most(one, task)])
-    told = (
+        figure = _draw(domain, asked, chosen, results_of_task, f"({letter}) {task.name}")
+        legend = f"({letter}) {task.name}: first {FIRST} results of queries drawn by chance, no two of a class."
+        pictures.append(PageFigure(name, figure, legend, shows_chips=experiment.research_only(task)))
+        means.append(
+            [float(one_method.right.sum(axis=1).mean()) for one_method in results_of_task] + [_most(one, task)]
+        )
+    legend = (
         "Results of the query's class have a solid blue frame, others, background among them, a dashed orange one. "
         "Two methods score by cosine; GLRT is the likelihood ratio of the training chips; CPLFPA takes it anew from "
         "the target, with one cluster for each class there and one for the background."
     )
-    caption = "\n\n".join([*(one.caption(task) for task in TASKS), told])
+    caption = "\n\n".join([*(one.caption(task) for task in TASKS), legend])
     return Page("Figure 6: the first ten results", caption, (_table(means), *pictures))
 
 
-def results(setting: Setting, task: Task) -> list[Results]:
+def results(experiment: Experiment, task: Task) -> list[FirstResults]:
     """Return what each method finds, in the order of `METHODS`."""
-    identity, unified, glrt = (setting.case(task, loss, 0) for loss in ("identity", "unified", "glrt"))
+    identity, unified, glrt = (experiment.case(task, loss, 0) for loss in ("identity", "unified", "glrt"))
     adapted = adapt(glrt.source, glrt.target, clusters=base_clusters(glrt), method="cplfpa").metric
     cosine = Cosine().fit(glrt.embeddings)
     pairs: tuple[tuple[Case, Metric], ...] = (
@@ -79,23 +81,23 @@ def results(setting: Setting, task: Task) -> list[Results]:
     return [_first(case, metric) for case, metric in pairs]
 
 
-def some_queries(labels: NDArray[np.str_]) -> NDArray[np.int64]:
+def sample_queries(labels: NDArray[np.str_]) -> NDArray[np.int64]:
     """Draw a few queries, no two of a class, since most of some data are of one; they are the same every time."""
     order = np.random.default_rng(0).permutation(len(labels))
     firsts = np.unique(labels[order], return_index=True)[1]
     return order[np.sort(firsts)[:_QUERIES]]
 
 
-def _first(case: Case, metric: Metric) -> Results:
+def _first(case: Case, metric: Metric) -> FirstResults:
     asked, searched = case.roles.query, case.roles.gallery
-    places = top_k(metric, case.embeddings[asked], case.embeddings[searched], FIRST).indices
-    rows = searched[places]
-    return Results(rows, case.domain.labels[rows] == case.domain.labels[asked][:, None])
+    positions = top_k(metric, case.embeddings[asked], case.embeddings[searched], FIRST).indices
+    rows = searched[positions]
+    return FirstResults(rows, case.domain.labels[rows] == case.domain.labels[asked][:, None])
 
 
-def _most(setting: Setting, task: Task) -> float:
+def _most(experiment: Experiment, task: Task) -> float:
     """Return how many of the first could be right at most: rare classes have fewer than ten in the gallery."""
-    labels, roles = setting.domain(task).labels, setting.roles(task, 0)
+    labels, roles = experiment.domain(task).labels, experiment.roles(task, 0)
     there = (labels[roles.query][:, None] == labels[roles.gallery]).sum(axis=1)
     return float(np.minimum(there, FIRST).mean())
 
@@ -111,7 +113,9 @@ def _table(means: Sequence[Sequence[float]]) -> Table:
     )
 
 
-def _draw(domain: Domain, asked: Rows, chosen: NDArray[np.int64], found: Sequence[Results], title: str) -> Figure:
+def _draw(
+    domain: Domain, asked: Rows, chosen: NDArray[np.int64], methods: Sequence[FirstResults], title: str
+) -> Figure:
     """Draw a row a method, and a wider gap after each query; one step is the side of a chip."""
     from matplotlib.figure import Figure
 
@@ -121,18 +125,18 @@ def _draw(domain: Domain, asked: Rows, chosen: NDArray[np.int64], found: Sequenc
     axes.axis("off")
     axes.text(0.05, -0.7, title, fontsize=12, va="center")
     axes.text(_WIDE - 0.25, -0.7, "right: solid blue, wrong: dashed orange", ha="right", va="center", fontsize=9)
-    for place in range(FIRST):
-        axes.text(_RESULTS + place, -0.25, str(place + 1), ha="center", va="center", fontsize=9)
+    for rank in range(FIRST):
+        axes.text(_RESULTS + rank, -0.25, str(rank + 1), ha="center", va="center", fontsize=9)
     for group, query in enumerate(chosen):
         top = group * (len(METHODS) + _GAP) + 0.5
         _show(axes, domain, asked[query], (0.5, top), ("black", "solid"))
         axes.text(0.05, top + 0.6, f"query:\n{domain.labels[asked[query]]}", ha="left", va="top", fontsize=8)
-        for line, (method, results_of) in enumerate(zip(METHODS, found, strict=True)):
+        for line, (method, results_of) in enumerate(zip(METHODS, methods, strict=True)):
             rows, right = results_of.rows[query], results_of.right[query]
-            told = f"{method}\n{right.sum()} of {len(right)} right"
-            axes.text(_RESULTS - 0.65, top + line, told, ha="right", va="center", fontsize=9)
-            for place, (row, is_right) in enumerate(zip(rows, right, strict=True)):
-                _show(axes, domain, row, (_RESULTS + place, top + line), RIGHT if is_right else WRONG)
+            heading = f"{method}\n{right.sum()} of {len(right)} right"
+            axes.text(_RESULTS - 0.65, top + line, heading, ha="right", va="center", fontsize=9)
+            for rank, (row, is_right) in enumerate(zip(rows, right, strict=True)):
+                _show(axes, domain, row, (_RESULTS + rank, top + line), RIGHT if is_right else WRONG)
     axes.set(xlim=(-0.1, _WIDE - 0.1), ylim=(high, -1), aspect="equal")  # rows go down
     return figure
 

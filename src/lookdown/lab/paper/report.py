@@ -13,7 +13,7 @@ from scipy.stats import t as student
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Page", "Picture", "Table", "half_width", "percent", "span", "spread"]
+__all__ = ["Page", "PageFigure", "Table", "half_width", "percent", "span", "spread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class PageFigure:
     """A figure, drawn already."""
 
     name: str  # of its file, without an ending
@@ -47,7 +47,7 @@ class Page:
 
     title: str
     caption: str
-    parts: Sequence[Table | Picture | str] = field(default_factory=tuple)
+    parts: Sequence[Table | PageFigure | str] = field(default_factory=tuple)
 
     def write(self, name: str, out: Path, kept: Path, command: str) -> Path:
         """Write NAME.md and its pictures into a folder; pictures of chips go to `kept`."""
@@ -56,7 +56,7 @@ class Page:
         for part in self.parts:
             if isinstance(part, Table):
                 text.append(part.markdown())
-            elif isinstance(part, Picture):
+            elif isinstance(part, PageFigure):
                 text.append(self._draw(part, kept if part.shows_chips else out))
             else:
                 text.append(part)
@@ -65,7 +65,7 @@ class Page:
         return file
 
     @staticmethod
-    def _draw(picture: Picture, folder: Path) -> str:
+    def _draw(picture: PageFigure, folder: Path) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{picture.name}.png"
         picture.figure.savefig(file, dpi=110, metadata={"Software": None})

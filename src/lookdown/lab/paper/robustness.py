@@ -14,17 +14,17 @@ from PIL import Image
 from torch.nn.functional import interpolate
 
 from lookdown.chips.reader import ImageReader
-from lookdown.lab.paper.report import Page, Picture, Table, spread
-from lookdown.lab.paper.setting import Setting
+from lookdown.lab.paper.experiment import Experiment
+from lookdown.lab.paper.report import Page, PageFigure, Table, spread
 from lookdown.lab.paper.tasks import MAR, SHIPS, Task
-from lookdown.lab.paper.trained import Case
+from lookdown.lab.paper.trained_network import Case
 from lookdown.metrics import Cosine
 from lookdown.networks import Embedder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["KINDS", "NETWORKS", "Kind", "coarser", "make", "noisy", "query_images", "searched", "turned"]
+__all__ = ["DEGRADATIONS", "NETWORKS", "Degradation", "coarser", "make", "noisy", "query_images", "searched", "turned"]
 
 Images = NDArray[np.uint8]  # (n, bands, size, size)
 Curves = Mapping[str, Mapping[tuple[str, int], Sequence[float]]]  # network to kind and level to mAP of each seed
@@ -49,15 +49,15 @@ def coarser(images: Images, factor: int) -> Images:
 def turned(images: Images, degrees: int) -> Images:
     """Turn counterclockwise about the centre; corners that come into view have the mean colour of their image."""
     result = np.empty_like(images)
-    for image, place in zip(images, result, strict=True):
-        for band, out in zip(image, place, strict=True):  # Pillow turns no more than four bands together
+    for image, target in zip(images, result, strict=True):
+        for band, out in zip(image, target, strict=True):  # Pillow turns no more than four bands together
             fill = round(float(band.mean()))
             out[:] = Image.fromarray(band).rotate(degrees, Image.Resampling.BILINEAR, fillcolor=fill)
     return result
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class Degradation:
     """A way to degrade an image, by levels; `none` is the level that changes nothing."""
 
     name: str
@@ -68,46 +68,50 @@ class Kind:
     degrade: Callable[[Images, int], Images]
 
 
-KINDS = (
-    Kind("noise", "sigma, grey levels", "noise, {} grey levels", 0, (10, 25, 50), noisy),
-    Kind("resolution", "pixels a side, divided by", "1/{} of the pixels a side", 1, (2, 4), coarser),
-    Kind("rotation", "degrees", "turned by {} degrees", 0, (15, 45, 90), turned),
+DEGRADATIONS = (
+    Degradation("noise", "sigma, grey levels", "noise, {} grey levels", 0, (10, 25, 50), noisy),
+    Degradation("resolution", "pixels a side, divided by", "1/{} of the pixels a side", 1, (2, 4), coarser),
+    Degradation("rotation", "degrees", "turned by {} degrees", 0, (15, 45, 90), turned),
 )
 
 
-def make(setting: Setting) -> Page:
+def make(experiment: Experiment) -> Page:
     """Return the mAP by the kind and the level of degradation, of three networks and two tasks."""
-    kinds = [replace(kind, levels=kind.levels[:1]) for kind in KINDS] if setting.scale == "smoke" else KINDS
-    found = {task: searched(setting, task, kinds) for task in (MAR, SHIPS)}
-    captions = "\n".join(setting.caption(task) for task in found)
+    kinds = (
+        [replace(kind, levels=kind.levels[:1]) for kind in DEGRADATIONS]
+        if experiment.scale == "smoke"
+        else DEGRADATIONS
+    )
+    curves = {task: searched(experiment, task, kinds) for task in (MAR, SHIPS)}
+    captions = "\n".join(experiment.caption(task) for task in curves)
     method = (
         "mAP in percent of queries that were degraded after they had been brought to the size that the network reads: "
         "Gaussian noise on every pixel and band, of so many grey levels out of 255; fewer pixels, brought back to the "
         "old size; a turn, with the corners in the mean colour. After the comma: the change from the query as it is, "
         "paired over seeds."
     )
-    tables = [_table(task, curves, kinds) for task, curves in found.items()]
-    told = "mAP of degraded queries; the leftmost point of a curve is the query as it is."
-    picture = Picture("robustness", _figure(found, kinds), told)
+    tables = [_table(task, values, kinds) for task, values in curves.items()]
+    legend = "mAP of degraded queries; the leftmost point of a curve is the query as it is."
+    picture = PageFigure("robustness", _figure(curves, kinds), legend)
     return Page("Degraded queries", f"{captions}\n\n{method}", (*tables, picture))
 
 
-def searched(setting: Setting, task: Task, kinds: Sequence[Kind]) -> Curves:
+def searched(experiment: Experiment, task: Task, kinds: Sequence[Degradation]) -> Curves:
     """Return the mAP of each network for each kind and level, that of the query as it is among them."""
     curves: dict[str, dict[tuple[str, int], list[float]]] = {loss: {} for loss in NETWORKS}
-    for seed in setting.each_seed:
-        for loss, found in _searched_once(setting, task, kinds, seed).items():
-            for key, value in found.items():
+    for seed in experiment.each_seed:
+        for loss, points in _searched_once(experiment, task, kinds, seed).items():
+            for key, value in points.items():
                 curves[loss].setdefault(key, []).append(value)
     return curves
 
 
 def _searched_once(
-    setting: Setting, task: Task, kinds: Sequence[Kind], seed: int
+    experiment: Experiment, task: Task, kinds: Sequence[Degradation], seed: int
 ) -> dict[str, dict[tuple[str, int], float]]:
-    recipes = {loss: setting.recipe(task, loss, seed) for loss in NETWORKS}
-    cases = {loss: setting.case_of(task, recipe) for loss, recipe in recipes.items()}
-    embedders = {loss: setting.trained(task, recipe).embedder() for loss, recipe in recipes.items()}
+    recipes = {loss: experiment.recipe(task, loss, seed) for loss in NETWORKS}
+    cases = {loss: experiment.case_of(task, recipe) for loss, recipe in recipes.items()}
+    embedders = {loss: experiment.trained(task, recipe).embedder() for loss, recipe in recipes.items()}
     case, recipe = cases["glrt"], recipes["glrt"]
     images = query_images(
         [case.domain.paths[row] for row in case.roles.query], recipe.network.size, recipe.network.bands
@@ -115,7 +119,7 @@ def _searched_once(
     levels = [(kind, level) for kind in kinds for level in (kind.none, *kind.levels)]
     curves: dict[str, dict[tuple[str, int], float]] = {loss: {} for loss in NETWORKS}
     for kind, level in levels:
-        setting.note(f"{task.name}, seed {seed}: {kind.name} {level}")
+        experiment.note(f"{task.name}, seed {seed}: {kind.name} {level}")
         changed = images if level == kind.none else kind.degrade(images, level)
         for loss, embeddings in _embedded(embedders, changed, frozen=recipe.trunk == "frozen").items():
             metric = cases[loss].source if loss == "glrt" else Cosine().fit(cases[loss].embeddings)
@@ -144,7 +148,7 @@ def _with_queries(case: Case, embeddings: NDArray[np.float32]) -> Case:
     return replace(case, embeddings=changed)
 
 
-def _table(task: Task, curves: Curves, kinds: Sequence[Kind]) -> Table:
+def _table(task: Task, curves: Curves, kinds: Sequence[Degradation]) -> Table:
     first = kinds[0].name, kinds[0].none
     rows = [("as it is", *(spread(curves[loss][first]) for loss in NETWORKS))]
     for kind in kinds:
@@ -158,16 +162,16 @@ def _table(task: Task, curves: Curves, kinds: Sequence[Kind]) -> Table:
     return Table(("query", *NETWORKS.values()), rows, task.name)
 
 
-def _figure(found: Mapping[Task, Curves], kinds: Sequence[Kind]) -> Figure:
+def _figure(curves: Mapping[Task, Curves], kinds: Sequence[Degradation]) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 5.5), layout="constrained")
-    panels = figure.subplots(len(found), len(kinds), sharey="row", squeeze=False)
-    for row, (task, curves) in zip(panels, found.items(), strict=True):
+    panels = figure.subplots(len(curves), len(kinds), sharey="row", squeeze=False)
+    for row, (task, of_task) in zip(panels, curves.items(), strict=True):
         for axes, kind in zip(row, kinds, strict=True):
             levels = kind.none, *kind.levels
             for loss, marker in zip(NETWORKS, "os^", strict=True):
-                values = [np.mean(curves[loss][kind.name, level]) for level in levels]
+                values = [np.mean(of_task[loss][kind.name, level]) for level in levels]
                 axes.plot(levels, values, marker=marker, markersize=5, label=NETWORKS[loss])
             axes.set_xticks(levels)
             axes.grid(alpha=0.3)

@@ -12,7 +12,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from lookdown.adaptation import CPLFPA, adapt
 from lookdown.errors import LowRankWarning
 from lookdown.evaluation import Evaluation, evaluate
-from lookdown.lab.paper.trained import Case
+from lookdown.lab.paper.trained_network import Case
 from lookdown.metrics import Cosine, GaussianLikelihoodRatio
 from lookdown.metrics.inputs import unit
 

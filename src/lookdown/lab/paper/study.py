@@ -12,16 +12,16 @@ import numpy as np
 
 from lookdown.evaluation import Evaluation
 from lookdown.evaluation.bootstrap import as_estimate
-from lookdown.lab.paper.choosing import best_baseline, choose
-from lookdown.lab.paper.comparison import BASELINES
+from lookdown.lab.paper.choices import best_baseline, choose
+from lookdown.lab.paper.experiment import Experiment
+from lookdown.lab.paper.loss_comparison import BASELINES
+from lookdown.lab.paper.loss_scores import score
 from lookdown.lab.paper.report import Page, Table, half_width, spread
 from lookdown.lab.paper.rules import ADAPTED, CLASSICAL, COSINE, RATIO, RULES
-from lookdown.lab.paper.scored import score
-from lookdown.lab.paper.setting import Setting
 from lookdown.lab.paper.tasks import TASKS, Task
 from lookdown.metrics import Estimate
 
-__all__ = ["Found", "make", "run"]
+__all__ = ["TaskStudy", "make", "run"]
 
 _BEST = "best by validation"  # a row of its own where not every loss is trained: in each split another one
 
@@ -29,7 +29,7 @@ Scores = dict[str, dict[str, list[Evaluation]]]  # row, rule, seed
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TaskStudy:
     """A task, all that was scored on it, and the baseline that validation would have chosen in each split."""
 
     task: Task
@@ -39,18 +39,18 @@ class Found:
     @property
     def by_test(self) -> str:
         """The baseline that is best on the test by the cosine: chosen after the fact, in its favour."""
-        some = [row for row in self.scores if row not in ("glrt", "unified")]
-        return max(some, key=lambda row: _mean(self.scores[row][COSINE]))
+        baselines = [row for row in self.scores if row not in ("glrt", "unified")]
+        return max(baselines, key=lambda row: _mean(self.scores[row][COSINE]))
 
 
-def make(setting: Setting) -> Page:
+def make(experiment: Experiment) -> Page:
     """Return the tables of all four tasks, and whether the targets are met."""
     parts: list[Table | str] = []
-    for task in TASKS if setting.scale != "cpu" else [task for task in TASKS if task.images == "MAR"]:
-        found = run(setting, task)
-        parts += [f"## {task.name}\n\n{setting.caption(task)}", _table(found), _verdict(found)]
+    for task in TASKS if experiment.scale != "cpu" else [task for task in TASKS if task.images == "MAR"]:
+        study = run(experiment, task)
+        parts += [f"## {task.name}\n\n{experiment.caption(task)}", _table(study), _verdict(study)]
     chosen = "the settings that were best for it on validation splits (choose.md)"
-    if setting.scale == "cpu":
+    if experiment.scale == "cpu":
         chosen = (
             "the options that were best for it with a frozen trunk on validation splits (../choose.md), which have "
             "chosen the best baseline of each split as well; learning rates and epochs are those of the recipe"
@@ -61,26 +61,26 @@ def make(setting: Setting) -> Page:
         "by the paper's adaptation, `+ adaptation` by `lookdown.adapt` as it comes, `+ target whitening` by the "
         "inverse covariance of the target. LDA, KISSME and PLDA are fitted to the embeddings of the identity loss."
     )
-    return Page(f"The headline study, scale {setting.scale}", caption, parts)
+    return Page(f"The headline study, scale {experiment.scale}", caption, parts)
 
 
-def run(setting: Setting, task: Task) -> Found:
+def run(experiment: Experiment, task: Task) -> TaskStudy:
     """Train and score every loss of a scale on a task."""
-    best = _validated_best(setting, task)
-    seeds = setting.each_seed
+    best = _validated_best(experiment, task)
+    seeds = experiment.each_seed
     rows: dict[str, Sequence[str]] = {loss: [loss] * len(seeds) for loss in (*BASELINES, "unified", "glrt")}
-    if setting.scale == "cpu":  # what two cores can do
+    if experiment.scale == "cpu":  # what two cores can do
         rows = {name: rows[name] for name in ("identity", "unified", "glrt")}
         rows = {_BEST: best, **rows}
     rules = {name: (*RULES, *(CLASSICAL if name == "identity" else ())) for name in rows}
-    found = {
+    scores = {
         name: {
-            rule: [score(setting, task, loss, rule, seed) for loss, seed in zip(losses, seeds, strict=True)]
+            rule: [score(experiment, task, loss, rule, seed) for loss, seed in zip(losses, seeds, strict=True)]
             for rule in rules[name]
         }
         for name, losses in rows.items()
     }
-    return Found(task, found, best)
+    return TaskStudy(task, scores, best)
 
 
 def difference(ours: Sequence[Evaluation], theirs: Sequence[Evaluation]) -> tuple[list[float], Estimate]:
@@ -89,13 +89,13 @@ def difference(ours: Sequence[Evaluation], theirs: Sequence[Evaluation]) -> tupl
     Seeds are splits of the same data, so a scene may ask in several: groups are drawn once for all seeds.
     """
     groups = sorted({group for one in ours for group in one.queries.groups or ()})
-    place = {group: i for i, group in enumerate(groups)}
+    column = {group: i for i, group in enumerate(groups)}
     sums, counts = np.zeros((2, len(ours), len(groups)))
     for seed, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         assert a.queries.groups is not None
         scored = a.queries.scored
         gain = 100 * (a.queries.average_precision - b.queries.average_precision)[scored]
-        where = [place[group] for group, there in zip(a.queries.groups, scored, strict=True) if there]
+        where = [column[group] for group, there in zip(a.queries.groups, scored, strict=True) if there]
         np.add.at(sums[seed], where, gain)
         np.add.at(counts[seed], where, 1)
     each = (sums.sum(axis=1) / counts.sum(axis=1)).tolist()
@@ -105,35 +105,35 @@ def difference(ours: Sequence[Evaluation], theirs: Sequence[Evaluation]) -> tupl
     return each, as_estimate(float(np.mean(each)), np.nanmean(means, axis=1), level=0.95, groups=len(groups))
 
 
-def _table(found: Found) -> Table:
+def _table(study: TaskStudy) -> Table:
     rows = [
         [loss, *(spread([100 * one.mean_average_precision for one in ways[name]]) for name in RULES)]
-        for loss, ways in found.scores.items()
+        for loss, ways in study.scores.items()
     ]
     for name in CLASSICAL:
-        values = [100 * one.mean_average_precision for one in found.scores["identity"][name]]
+        values = [100 * one.mean_average_precision for one in study.scores["identity"][name]]
         rows.append([f"identity, {name}", spread(values), *[""] * (len(RULES) - 1)])
     return Table(("loss", *RULES), rows)
 
 
-def _verdict(found: Found) -> str:
+def _verdict(study: TaskStudy) -> str:
     """Say what holds of the targets, from the figures."""
-    rule = ADAPTED if found.task.unseen else RATIO
-    ours = found.scores["glrt"][rule]
-    rows = [_BEST if _BEST in found.scores else loss for loss in found.by_validation]
-    chosen, adapted = ([found.scores[row][way][seed] for seed, row in enumerate(rows)] for way in (COSINE, rule))
-    by_test = "better by test of the two baselines that were run" if _BEST in found.scores else "best baseline by test"
+    rule = ADAPTED if study.task.unseen else RATIO
+    ours = study.scores["glrt"][rule]
+    rows = [_BEST if _BEST in study.scores else loss for loss in study.by_validation]
+    chosen, adapted = ([study.scores[row][way][seed] for seed, row in enumerate(rows)] for way in (COSINE, rule))
+    by_test = "better by test of the two baselines that were run" if _BEST in study.scores else "best baseline by test"
     against = {
-        f"best baseline by validation, cosine ({', '.join(found.by_validation)})": chosen,
-        f"{by_test}, cosine ({found.by_test})": found.scores[found.by_test][COSINE],
-        "unified loss, cosine": found.scores["unified"][COSINE],
+        f"best baseline by validation, cosine ({', '.join(study.by_validation)})": chosen,
+        f"{by_test}, cosine ({study.by_test})": study.scores[study.by_test][COSINE],
+        "unified loss, cosine": study.scores["unified"][COSINE],
         f"best baseline by validation, {rule}": adapted,
-        f"identity loss, {rule}": found.scores["identity"][rule],
-        f"unified loss, {rule}": found.scores["unified"][rule],
+        f"identity loss, {rule}": study.scores["identity"][rule],
+        f"unified loss, {rule}": study.scores["unified"][rule],
     }
-    if found.task.unseen:
-        against["GLRT, not adapted"] = found.scores["glrt"][RATIO]
-    name = "GLRT + adaptation" if found.task.unseen else "GLRT (training + test)"
+    if study.task.unseen:
+        against["GLRT, not adapted"] = study.scores["glrt"][RATIO]
+    name = "GLRT + adaptation" if study.task.unseen else "GLRT (training + test)"
     return "\n".join([f"{name} against:", "", *(_line(*pair, ours) for pair in against.items())])
 
 
@@ -146,13 +146,16 @@ def _line(name: str, theirs: Sequence[Evaluation], ours: Sequence[Evaluation]) -
     return f"- {name}: {whole:+.1f} mAP ({seeds}{groups})"
 
 
-def _validated_best(setting: Setting, task: Task) -> tuple[str, ...]:
+def _validated_best(experiment: Experiment, task: Task) -> tuple[str, ...]:
     """Return the baseline that validation puts first in each split; for a fine-tuned network, that of its head."""
-    judged = setting if setting.scale in ("head", "smoke") else Setting("head", setting.runs, setting.data)
+    judged = (
+        experiment if experiment.scale in ("head", "smoke") else Experiment("head", experiment.runs, experiment.data)
+    )
     return tuple(
-        setting.best_baseline(task, seed) or best_baseline(choose(judged, task, seed)) for seed in setting.each_seed
+        experiment.best_baseline(task, seed) or best_baseline(choose(judged, task, seed))
+        for seed in experiment.each_seed
     )
 
 
-def _mean(found: Sequence[Evaluation]) -> float:
-    return float(np.mean([one.mean_average_precision for one in found]))
+def _mean(evaluations: Sequence[Evaluation]) -> float:
+    return float(np.mean([one.mean_average_precision for one in evaluations]))

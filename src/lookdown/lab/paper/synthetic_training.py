@@ -43,15 +43,15 @@ def run(
     base = read_recipe(Recipe, recipe, [f"data.manifest={world}", *more])
     manifest = Manifest.read(world)
     parts = {role: _features(base, manifest.with_role(role), world) for role in ("query", "gallery")}
-    found: dict[str, list[tuple[float, float]]] = {}
+    scores: dict[str, list[tuple[float, float]]] = {}
     for name, changes in variants.items():
-        made = read_recipe(Recipe, recipe, [f"data.manifest={world}", *more, *changes])
+        changed = read_recipe(Recipe, recipe, [f"data.manifest={world}", *more, *changes])
         for seed in seeds:
             with TemporaryDirectory() as folder:
-                done = train(replace(made, seed=seed), Path(folder) / "run").path
+                done = train(replace(changed, seed=seed), Path(folder) / "run").path
                 cosine, ratio = _searched(done, manifest, parts)
-            found.setdefault(name, []).append((cosine.mean_average_precision, ratio.mean_average_precision))
-    return found
+            scores.setdefault(name, []).append((cosine.mean_average_precision, ratio.mean_average_precision))
+    return scores
 
 
 def _features(recipe: Recipe, chips: Manifest, world: Path) -> FrozenFeatures:
@@ -81,9 +81,9 @@ def _searched(run: Path, manifest: Manifest, parts: Mapping[str, FrozenFeatures]
 
 def main() -> None:
     """Print the table: means over five seeds, and how far the seeds spread."""
-    found = run(RECIPE, Path(sys.argv[1]), range(5), VARIANTS)
+    scores = run(RECIPE, Path(sys.argv[1]), range(5), VARIANTS)
     print("| stage 2 | by cosine | by the ratio | ratio - cosine |\n|---|---|---|---|")
-    for name, pairs in found.items():
+    for name, pairs in scores.items():
         values = 100 * np.array(pairs)
         cells = [*values.T, values[:, 1] - values[:, 0]]
         print(f"| {name} | " + " | ".join(f"{cell.mean():.1f} ± {cell.std(ddof=1):.1f}" for cell in cells) + " |")

@@ -19,11 +19,11 @@ from sklearn.linear_model import RidgeClassifier
 from lookdown.chips.manifest import Manifest
 from lookdown.chips.pixels import read_chip
 from lookdown.evaluation import Evaluation, evaluate
-from lookdown.lab.synthetic.contact_sheet import contact_sheet
 from lookdown.lab.synthetic.kinds import KINDS, ONE_FEATURE, Kind
-from lookdown.lab.synthetic.parts import Part, bounds
+from lookdown.lab.synthetic.kinds_sheet import contact_sheet
+from lookdown.lab.synthetic.locations import sample_locations
+from lookdown.lab.synthetic.parts import SolidPart, bounds
 from lookdown.lab.synthetic.picture import Picture, take
-from lookdown.lab.synthetic.places import sample_places
 from lookdown.lab.synthetic.sensors import FAR, NEAR, Sensor
 from lookdown.lab.synthetic.world import World, draw_world
 from lookdown.metrics import Cosine
@@ -66,9 +66,9 @@ def read_feature(
 
 
 def _picture(kind: Kind, sensor: Sensor, size: int, rng: np.random.Generator) -> Picture:
-    places = [place for place in sample_places(40, 0) if place.ground in kind.grounds]
+    locations = [location for location in sample_locations(40, 0) if location.ground in kind.grounds]
     at = rng.uniform(-4000, 4000, 2)
-    return take(kind, places[int(rng.integers(len(places)))], sensor, size, rng, at=(float(at[0]), float(at[1])))
+    return take(kind, locations[int(rng.integers(len(locations)))], sensor, size, rng, at=(float(at[0]), float(at[1])))
 
 
 def _upright(picture: Picture) -> Array:
@@ -91,7 +91,7 @@ def _differs(first: Kind, second: Kind) -> NDArray[np.bool_]:
     return np.abs(drawn[0] - drawn[1]) > 0.3
 
 
-def _heights(parts: list[Part]) -> Array:
+def _heights(parts: list[SolidPart]) -> Array:
     """Return the heights of parts on the grid."""
     left, right, low, high = bounds(parts)
     canvas = Image.new("F", _GRID[::-1], 0)

@@ -97,11 +97,11 @@ def main() -> None:
     """Print the table."""
     print("| components for different | which pairs | spread of the exact scores | rms error | rank correlation |")
     print("|---|---|---|---|---|")
-    for count, found in run((1, 2, 5, 10, 20), chips_per_class=100, pairs=20_000).items():
-        best = found.exact >= np.quantile(found.exact, 0.95)
+    for count, figures in run((1, 2, 5, 10, 20), chips_per_class=100, pairs=20_000).items():
+        best = figures.exact >= np.quantile(figures.exact, 0.95)
         for name, chosen in (("all", np.ones_like(best)), ("best 5 %", best)):
-            exact, errors = found.exact[chosen], (found.scores - found.exact)[chosen]
-            correlation = spearmanr(found.scores[chosen], exact).statistic
+            exact, errors = figures.exact[chosen], (figures.scores - figures.exact)[chosen]
+            correlation = spearmanr(figures.scores[chosen], exact).statistic
             rms = np.sqrt(np.mean(errors**2))
             print(f"| {count} | {name} | {exact.std():.2f} | {rms:.3f} | {correlation:.4f} |")
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from lookdown.lab.synthetic.parts import Colour, Part, Points, box, disc, dome, mirrored, plate, tube
+from lookdown.lab.synthetic.parts import Colour, Points, SolidPart, box, disc, dome, mirrored, plate, tube
 
 __all__ = ["Aircraft", "Livery", "draw_aircraft", "sample_livery"]
 
@@ -23,7 +23,7 @@ MILITARY: tuple[Colour, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aircraft:
-    """A kind of aircraft, in metres and degrees; places along the body count from 0, the nose, to 1, the tail."""
+    """A kind of aircraft, in metres and degrees; positions along the body count from 0, the nose, to 1, the tail."""
 
     name: str
     length: float
@@ -38,7 +38,7 @@ class Aircraft:
     tail_sweep: float | None = None  # as the wing, unless it is said
     fins: int = 1
     wing_engines: int = 0  # under the wing, both sides together
-    pods: int = 1  # engines that hang side by side in one place
+    pods: int = 1  # engines that hang side by side in one position
     propellers: bool = False
     rear_engines: bool = False  # at the back of the body
     canards: bool = False
@@ -69,7 +69,7 @@ def sample_livery(kind: Aircraft, rng: np.random.Generator) -> Livery:
     return Livery(body, body, body)
 
 
-def draw_aircraft(kind: Aircraft, livery: Livery) -> list[Part]:
+def draw_aircraft(kind: Aircraft, livery: Livery) -> list[SolidPart]:
     """Return the parts of one aircraft of a kind."""
     parts = [*(_flying_wing(kind, livery) if kind.body == "none" else _parts(kind, livery))]
     if livery.second:
@@ -77,7 +77,7 @@ def draw_aircraft(kind: Aircraft, livery: Livery) -> list[Part]:
     return parts
 
 
-def _parts(kind: Aircraft, livery: Livery) -> Iterator[Part]:
+def _parts(kind: Aircraft, livery: Livery) -> Iterator[SolidPart]:
     height = kind.width + 1.5
     low = 0.55 * height
     if kind.tail == "low":
@@ -106,7 +106,7 @@ def _parts(kind: Aircraft, livery: Livery) -> Iterator[Part]:
 
 
 def _x(kind: Aircraft, share: float) -> float:
-    """Return the place on the body, as metres before the middle."""
+    """Return the position on the body, as metres before the middle."""
     return (0.5 - share) * kind.length
 
 
@@ -125,13 +125,13 @@ def _body(kind: Aircraft) -> Points:
 
 def _surface(
     x: float, span: float, chord: float, taper: float, sweep: float, top: float, colour: Colour
-) -> Iterator[Part]:
+) -> Iterator[SolidPart]:
     """Yield the two halves of a wing whose leading edge starts at `x`."""
     tip = x - span / 2 * np.tan(np.radians(sweep))
     yield from mirrored(plate([(x, 0), (tip, span / 2), (tip - taper * chord, span / 2), (x - chord, 0)], top, colour))
 
 
-def _wing(kind: Aircraft, livery: Livery, top: float) -> Iterator[Part]:
+def _wing(kind: Aircraft, livery: Livery, top: float) -> Iterator[SolidPart]:
     x, chord = _x(kind, kind.wing_at), kind.chord * kind.length
     yield from _surface(x, kind.span, chord, kind.taper, kind.sweep, top, livery.wing)
     back = x - chord  # the flaps show as a darker line along the trailing edge
@@ -144,10 +144,10 @@ def _wing(kind: Aircraft, livery: Livery, top: float) -> Iterator[Part]:
             [back + 0.15 * chord, 0],
         ]
     )
-    yield from mirrored(Part(seam, top, (0.7 * livery.wing[0], 0.7 * livery.wing[1], 0.7 * livery.wing[2])))
+    yield from mirrored(SolidPart(seam, top, (0.7 * livery.wing[0], 0.7 * livery.wing[1], 0.7 * livery.wing[2])))
 
 
-def _tailplane(kind: Aircraft, livery: Livery, top: float) -> Iterator[Part]:
+def _tailplane(kind: Aircraft, livery: Livery, top: float) -> Iterator[SolidPart]:
     span = kind.tail_span * kind.span
     sweep = kind.sweep if kind.tail_sweep is None else kind.tail_sweep
     chord = min(0.55 * kind.chord * kind.length, 0.17 * kind.length)
@@ -155,7 +155,7 @@ def _tailplane(kind: Aircraft, livery: Livery, top: float) -> Iterator[Part]:
     yield from _surface(_x(kind, at), span, chord, 0.4, sweep, top, livery.wing)
 
 
-def _wing_engines(kind: Aircraft, top: float) -> Iterator[Part]:
+def _wing_engines(kind: Aircraft, top: float) -> Iterator[SolidPart]:
     """Yield engines ahead of the leading edge, the same distance apart, on both sides."""
     a_side = kind.wing_engines // 2
     spots = (0.32,) if a_side == 1 else (0.27, 0.50) if a_side == 2 else (0.25, 0.42, 0.60, 0.78)
@@ -175,7 +175,7 @@ def _wing_engines(kind: Aircraft, top: float) -> Iterator[Part]:
             )
 
 
-def _windscreen(kind: Aircraft, height: float) -> Iterator[Part]:
+def _windscreen(kind: Aircraft, height: float) -> Iterator[SolidPart]:
     if kind.body == "pointed":
         yield disc(_x(kind, 0.2), 0, 0.3 * kind.width, height + 0.5, (0.12, 0.15, 0.17))
         yield disc(_x(kind, 0.25), 0, 0.3 * kind.width, height + 0.5, (0.12, 0.15, 0.17))
@@ -183,7 +183,7 @@ def _windscreen(kind: Aircraft, height: float) -> Iterator[Part]:
         yield box(_x(kind, 0.045), 0, 0.016 * kind.length, 0.55 * kind.width, height, DARK)
 
 
-def _fins(kind: Aircraft, livery: Livery, height: float) -> Iterator[Part]:
+def _fins(kind: Aircraft, livery: Livery, height: float) -> Iterator[SolidPart]:
     """Yield the upright fins: thin from above, but high, so that their shadow is long."""
     rise, long = 0.11 * kind.length + height, 0.15 * kind.length
     if kind.fins == 2:
@@ -203,7 +203,7 @@ def _fins(kind: Aircraft, livery: Livery, height: float) -> Iterator[Part]:
         yield box(_x(kind, 0.92), 0, long, max(0.10 * kind.width, 0.25), rise, livery.tail)
 
 
-def _flying_wing(kind: Aircraft, livery: Livery) -> Iterator[Part]:
+def _flying_wing(kind: Aircraft, livery: Livery) -> Iterator[SolidPart]:
     """Yield a wing with a saw-tooth back and nothing else."""
     half, length = kind.span / 2, kind.length
     front = length / 2

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from lookdown.lab.synthetic.parts import Colour, Part, Points, box, placed
+from lookdown.lab.synthetic.parts import Colour, Points, SolidPart, box, placed
 
 __all__ = ["boat", "building", "trees", "vehicles", "yard"]
 
@@ -21,15 +21,15 @@ WHITE, STEEL = (0.70, 0.70, 0.68), (0.45, 0.46, 0.47)
 _QUAY = 2.2  # metres above the water
 
 
-def boat(rng: np.random.Generator) -> Iterator[Part]:
+def boat(rng: np.random.Generator) -> Iterator[SolidPart]:
     """Yield a small boat at the origin."""
     length = rng.uniform(6, 16)
     hull = np.array([[-0.5, -0.14], [0.2, -0.15], [0.5, 0], [0.2, 0.15], [-0.5, 0.14]]) * length
-    yield Part(hull, 1.2, WHITE)
+    yield SolidPart(hull, 1.2, WHITE)
     yield box(0, 0, 0.3 * length, 0.18 * length, 2.4, STEEL)
 
 
-def trees(centres: Points, rng: np.random.Generator, sizes: NDArray[np.float64] | None = None) -> list[Part]:
+def trees(centres: Points, rng: np.random.Generator, sizes: NDArray[np.float64] | None = None) -> list[SolidPart]:
     """Return crowns, each in three tiers."""
     count = len(centres)
     sizes = rng.uniform(3.5, 7.5, count) if sizes is None else sizes
@@ -42,13 +42,13 @@ def trees(centres: Points, rng: np.random.Generator, sizes: NDArray[np.float64] 
     for share, up, bright in ((1.0, 0.6, 1.0), (0.66, 0.9, 1.15), (0.3, 1.0, 1.3)):
         outlines = crowns * share + centres[:, None, :]
         tops, colours = (highs * up).tolist(), (greens * bright).tolist()
-        parts.append([Part(*tree) for tree in zip(outlines, tops, colours, strict=True)])
+        parts.append([SolidPart(*tree) for tree in zip(outlines, tops, colours, strict=True)])
     return [tier for tree in zip(*parts, strict=True) for tier in tree]
 
 
 def building(
     x: float, y: float, length: float, width: float, height: float, rng: np.random.Generator
-) -> Iterator[Part]:
+) -> Iterator[SolidPart]:
     """Yield a shed with a ridge, or a flat roof with boxes on it."""
     colour = ROOFS[int(rng.integers(len(ROOFS)))]
     yield box(x, y, length, width, height, colour)
@@ -62,7 +62,7 @@ def building(
             yield box(x + dx * length, y + dy * width, side, side, height + 2, STEEL)
 
 
-def _yard_item(x: float, y: float, size: float, rng: np.random.Generator) -> Iterator[Part]:
+def _yard_item(x: float, y: float, size: float, rng: np.random.Generator) -> Iterator[SolidPart]:
     choice = rng.random()
     if choice < 0.3:
         yield from building(x, y, 1.3 * size, 1.0 * size, rng.uniform(6, 12), rng)
@@ -83,7 +83,7 @@ def _yard_item(x: float, y: float, size: float, rng: np.random.Generator) -> Ite
             yield box(x + dx, y + dy, 4.5, 1.9, _QUAY + 1.6, CARS[int(rng.integers(len(CARS)))])
 
 
-def yard(left: float, low: float, right: float, high: float, size: float, rng: np.random.Generator) -> list[Part]:
+def yard(left: float, low: float, right: float, high: float, size: float, rng: np.random.Generator) -> list[SolidPart]:
     """Return sheds, stacks of containers and cars on a rectangle of quay, one every `size` metres or none."""
     return [
         part
@@ -96,7 +96,7 @@ def yard(left: float, low: float, right: float, high: float, size: float, rng: n
 
 def vehicles(
     left: float, low: float, right: float, high: float, rng: np.random.Generator, *, scale: float = 1.0
-) -> list[Part]:
+) -> list[SolidPart]:
     """Return a few cars and lorries, anywhere in a rectangle."""
     parts = []
     for _ in range(int(rng.integers(0, 4))):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from lookdown.lab.synthetic.hull import Hull, Paint
-from lookdown.lab.synthetic.parts import Part, box, disc, dome, mirrored, plate, shade
+from lookdown.lab.synthetic.parts import SolidPart, box, disc, dome, mirrored, plate, shade
 
 __all__ = [
     "DARK", "STEEL", "WHITE", "YELLOW", "Fitting", "car_deck", "cargo", "containers", "cranes", "funnel", "hatches",
@@ -20,13 +20,13 @@ __all__ = [
 WHITE, GREY, DARK, STEEL = (0.80, 0.80, 0.78), (0.42, 0.44, 0.46), (0.10, 0.10, 0.11), (0.55, 0.56, 0.56)
 YELLOW, ORANGE, POOL, WOOD = (0.75, 0.60, 0.12), (0.80, 0.30, 0.08), (0.18, 0.55, 0.65), (0.50, 0.38, 0.24)
 
-Fitting = Callable[[Hull, Paint, np.random.Generator], Iterable[Part]]
+Fitting = Callable[[Hull, Paint, np.random.Generator], Iterable[SolidPart]]
 
 
 def house(at: float, length: float, *, width: float = 0.86, height: float = 22.0, wings: bool = True) -> Fitting:
     """Accommodation in tiers, with a dark row of windows and the wings of the bridge."""
 
-    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[Part]:
+    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[SolidPart]:
         x, long, wide, deck = hull.at(at), length * hull.length, width * hull.beam, hull.freeboard
         yield box(x, 0, long, wide, deck + 0.5 * height, paint.house)
         yield box(x + 0.06 * long, 0, 0.72 * long, 0.86 * wide, deck + 0.75 * height, paint.house)
@@ -43,7 +43,7 @@ def house(at: float, length: float, *, width: float = 0.86, height: float = 22.0
 def funnel(at: float, *, size: float = 0.22, height: float = 30.0, y: float = 0.0, pair: bool = False) -> Fitting:
     """A funnel in the colour of its company, black on top; or one on each side."""
 
-    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[Part]:
+    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[SolidPart]:
         x, wide = hull.at(at), size * hull.beam
         for side in (1, -1) if pair else (1,):
             yield box(x, side * y * hull.beam, 1.5 * wide, wide, hull.freeboard + height, paint.accent)
@@ -55,7 +55,7 @@ def funnel(at: float, *, size: float = 0.22, height: float = 30.0, y: float = 0.
 def containers(first: float, last: float, bays: int, *, gap: tuple[float, float] | None = None) -> Fitting:
     """Rows of boxes in many colours, stacked to different heights; bays inside `gap` are left free."""
 
-    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[Part]:
+    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[SolidPart]:
         step = (last - first) * hull.length / bays
         for bay in range(bays):
             x = hull.at(first) + (bay + 0.5) * step
@@ -76,7 +76,7 @@ def containers(first: float, last: float, bays: int, *, gap: tuple[float, float]
 def hatches(first: float, last: float, count: int) -> Fitting:
     """The covers of the holds of a bulk carrier, each with a seam along the middle."""
 
-    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[Part]:
+    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[SolidPart]:
         step = (last - first) * hull.length / count
         cover = shade(paint.deck, 1.35, 0.05)
         for hold in range(count):
@@ -90,7 +90,7 @@ def hatches(first: float, last: float, count: int) -> Fitting:
 def cranes(first: float, last: float, count: int) -> Fitting:
     """Deck cranes between the holds: a high pedestal, and a jib laid along the ship."""
 
-    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[Part]:
+    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[SolidPart]:
         step = (last - first) * hull.length / count
         for index in range(count):
             x = hull.at(first) + (index + 1.0) * step
@@ -104,7 +104,7 @@ def cranes(first: float, last: float, count: int) -> Fitting:
 def pipes(first: float, last: float) -> Fitting:
     """The deck of a tanker: a bundle of pipes along the middle, the manifold across, and tank hatches."""
 
-    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[Part]:
+    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[SolidPart]:
         start, end, deck = hull.at(first), hull.at(last), hull.freeboard
         middle, long = (start + end) / 2, end - start
         for y in (-0.09, -0.03, 0.03, 0.09):
@@ -121,7 +121,7 @@ def pipes(first: float, last: float) -> Fitting:
 def spheres(first: float, last: float, count: int) -> Fitting:
     """The round tanks of a gas carrier, half of each above the deck."""
 
-    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[Part]:
+    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[SolidPart]:
         step = (last - first) * hull.length / count
         for tank in range(count):
             ball = disc(
@@ -138,7 +138,7 @@ def spheres(first: float, last: float, count: int) -> Fitting:
 def roof(first: float, last: float, height: float, *, vents: int = 0) -> Fitting:
     """A closed deck from rail to rail: a car carrier; with a row of vents on both sides."""
 
-    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[Part]:
+    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[SolidPart]:
         xs = np.linspace(hull.at(first), hull.at(last), 14)
         ys = np.maximum(hull.half_width(xs) - 0.4, 0)
         edge = np.concatenate([np.stack([xs, -ys], axis=1), np.stack([xs, ys], axis=1)[::-1]])
@@ -159,7 +159,7 @@ def roof(first: float, last: float, height: float, *, vents: int = 0) -> Fitting
 def liner() -> Fitting:
     """The decks of a cruise ship: tiers, boats along both sides, pools in the open."""
 
-    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[Part]:
+    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[SolidPart]:
         deck = hull.freeboard
         yield box(-0.02 * hull.length, 0, 0.84 * hull.length, 0.9 * hull.beam, deck + 18, WHITE)
         for x in np.linspace(hull.at(-0.32), hull.at(0.26), 11):
@@ -180,7 +180,7 @@ def liner() -> Fitting:
 def car_deck(first: float, last: float) -> Fitting:
     """The open deck of a ferry with lanes of cars."""
 
-    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[Part]:
+    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[SolidPart]:
         start, long = hull.at(first), (last - first) * hull.length
         yield box(start + long / 2, 0, long, 0.78 * hull.beam, hull.freeboard + 1, GREY)
         for lane in np.linspace(-0.28, 0.28, 5):
@@ -201,7 +201,7 @@ def car_deck(first: float, last: float) -> Fitting:
 def cargo(first: float, last: float) -> Fitting:
     """The long low deck of a supply vessel, planked, with what it carries lying about."""
 
-    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[Part]:
+    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[SolidPart]:
         start, long = hull.at(first), (last - first) * hull.length
         yield box(start + long / 2, 0, long, 0.8 * hull.beam, hull.freeboard - 3, (0.44, 0.33, 0.22))
         for _ in range(int(rng.integers(3, 9))):
@@ -215,7 +215,7 @@ def cargo(first: float, last: float) -> Fitting:
 def trawl() -> Fitting:
     """The working deck of a trawler: a gantry over the stern, nets, and derricks to both sides."""
 
-    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[Part]:
+    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[SolidPart]:
         deck = hull.freeboard
         yield box(hull.at(-0.42), 0, 0.04 * hull.length, 0.86 * hull.beam, deck + 7, YELLOW)
         yield disc(hull.at(-0.28), 0.12 * hull.beam, 0.18 * hull.beam, deck + 1.6, (0.10, 0.34, 0.30))

@@ -39,7 +39,7 @@ class Hull:
         return np.concatenate([np.stack([xs, -ys], axis=1), np.stack([xs, ys], axis=1)[::-1]])
 
     def at(self, share: float) -> float:
-        """Return the place on the length: -0.5 is the stern, 0.5 the bow."""
+        """Return the position along the length: -0.5 is the stern, 0.5 the bow."""
         return share * self.length
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from lookdown.lab.synthetic import aircraft, ships
 from lookdown.lab.synthetic.aircraft import AIRCRAFT
 from lookdown.lab.synthetic.airframe import Aircraft, draw_aircraft, sample_livery
-from lookdown.lab.synthetic.parts import Part
+from lookdown.lab.synthetic.parts import SolidPart
 from lookdown.lab.synthetic.ships import SHIPS, Ship, draw_ship, sample_paint
 
 __all__ = ["KINDS", "ONE_FEATURE", "Family", "Kind"]
@@ -27,18 +27,18 @@ class Kind:
     name: str
     family: Family
     grounds: tuple[str, ...]
-    draw: Callable[[np.random.Generator], list[Part]] = field(repr=False)
+    draw: Callable[[np.random.Generator], list[SolidPart]] = field(repr=False)
 
 
 def _of_ship(ship: Ship) -> Kind:
-    def draw(rng: np.random.Generator) -> list[Part]:
+    def draw(rng: np.random.Generator) -> list[SolidPart]:
         return draw_ship(ship, sample_paint(ship, rng), rng)
 
     return Kind(ship.name, "ships", ("sea", "harbour"), draw)
 
 
 def _of_aircraft(kind: Aircraft) -> Kind:
-    def draw(rng: np.random.Generator) -> list[Part]:
+    def draw(rng: np.random.Generator) -> list[SolidPart]:
         return draw_aircraft(kind, sample_livery(kind, rng))
 
     return Kind(kind.name, "aircraft", ("apron", "forest", "desert"), draw)

@@ -7,23 +7,23 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lookdown.lab.synthetic.clutter import building, trees, vehicles, yard
-from lookdown.lab.synthetic.grounds import Setting
+from lookdown.lab.synthetic.grounds import Surroundings
 from lookdown.lab.synthetic.kinds import KINDS, Family
-from lookdown.lab.synthetic.parts import Part, Points, bounds, box, placed
+from lookdown.lab.synthetic.parts import Points, SolidPart, bounds, box, placed
 from lookdown.lab.synthetic.picture import Wake, outline_of
 
-__all__ = ["Layout", "Standing", "lay_out"]
+__all__ = ["Layout", "SceneObject", "lay_out"]
 
 _AIRFIELD = {"apron": "grass", "forest": "wood", "desert": "sand"}
 WHITE, YELLOW = (0.70, 0.70, 0.68), (0.62, 0.48, 0.10)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SceneObject:
     """An object of a scene."""
 
     kind: str
-    parts: list[Part] = field(repr=False)
+    parts: list[SolidPart] = field(repr=False)
     outline: Points  # the corners of its box, turned with it, in metres from the middle of the scene
 
 
@@ -31,13 +31,13 @@ class Standing:
 class Layout:
     """A scene before it is drawn; metres from its middle."""
 
-    setting: Setting
-    standing: list[Standing] = field(default_factory=list)
+    surroundings: Surroundings
+    objects: list[SceneObject] = field(default_factory=list)
     wakes: list[Wake] = field(default_factory=list)
 
-    def add(self, kind: str, parts: list[Part], x: float, y: float, heading: float) -> None:
+    def add(self, kind: str, parts: list[SolidPart], x: float, y: float, heading: float) -> None:
         """Stand an object somewhere."""
-        self.standing.append(Standing(kind, placed(parts, x, y, heading), outline_of(parts, heading, x, y)))
+        self.objects.append(SceneObject(kind, placed(parts, x, y, heading), outline_of(parts, heading, x, y)))
 
 
 def lay_out(ground: str, half: float, rng: np.random.Generator) -> Layout:
@@ -47,9 +47,9 @@ def lay_out(ground: str, half: float, rng: np.random.Generator) -> Layout:
 
 def _port(half: float, rng: np.random.Generator) -> Layout:
     """Lay out water in the south, land in the north, and piers between with ships on both sides."""
-    layout = Layout(Setting("water"))
+    layout = Layout(Surroundings("water"))
     shore = 0.35 * half
-    layout.setting.slabs += [
+    layout.surroundings.slabs += [
         (_rectangle(-1.1 * half, shore, 1.1 * half, 1.1 * half), "concrete"),
         (_rectangle(-1.1 * half, shore + 0.30 * half, 1.1 * half, 1.1 * half), "grass"),
     ]
@@ -58,13 +58,13 @@ def _port(half: float, rng: np.random.Generator) -> Layout:
         width = float(rng.uniform(45, 110))
         reach = min(float(rng.uniform(260, 620)), 0.7 * half)
         deepest = max(deepest, reach)
-        layout.setting.slabs.append((_rectangle(x, shore - reach, x + width, shore + 5), "concrete"))
-        layout.setting.clutter += yard(x + 12, shore - reach + 10, x + width - 12, shore, 26, rng)
+        layout.surroundings.slabs.append((_rectangle(x, shore - reach, x + width, shore + 5), "concrete"))
+        layout.surroundings.clutter += yard(x + 12, shore - reach + 10, x + width - 12, shore, 26, rng)
         for side, edge in ((-1, x), (1, x + width)):
             _moor(layout, edge, side, (shore - reach, shore), half, rng)
         x += width + float(rng.uniform(190, 330))
-    layout.setting.clutter += yard(-half, shore + 20, half, shore + 0.28 * half, 34, rng)
-    layout.setting.clutter += trees(_scattered(-half, shore + 0.31 * half, half, half, 13, rng), rng)
+    layout.surroundings.clutter += yard(-half, shore + 20, half, shore + 0.28 * half, 34, rng)
+    layout.surroundings.clutter += trees(_scattered(-half, shore + 0.31 * half, half, half, 13, rng), rng)
     _sail(layout, half, shore - deepest, rng)
     return layout
 
@@ -108,18 +108,18 @@ def _sail(layout: Layout, half: float, north: float, rng: np.random.Generator) -
 
 def _airfield(base: str, half: float, rng: np.random.Generator) -> Layout:
     """Lay out a runway, a taxiway and an apron with rows of stands."""
-    layout = Layout(Setting(base))
+    layout = Layout(Surroundings(base))
     wide = 46.0
     field_ = _rectangle(-half, -0.62 * half, half, 0.62 * half)
-    layout.setting.slabs += [
+    layout.surroundings.slabs += [
         (field_, "grass" if base != "sand" else "soil"),
         (_rectangle(-0.95 * half, -0.45 * half - wide / 2, 0.95 * half, -0.45 * half + wide / 2), "asphalt"),
         (_rectangle(-0.95 * half, -0.27 * half - 12, 0.95 * half, -0.27 * half + 12), "asphalt"),
         (_rectangle(-0.8 * half, -0.27 * half, 0.8 * half, 0.42 * half), "concrete"),
     ]
     for x in (-0.9 * half, 0.0, 0.9 * half):
-        layout.setting.slabs.append((_rectangle(x - 12, -0.46 * half, x + 12, -0.27 * half), "asphalt"))
-    marks = layout.setting.clutter
+        layout.surroundings.slabs.append((_rectangle(x - 12, -0.46 * half, x + 12, -0.27 * half), "asphalt"))
+    marks = layout.surroundings.clutter
     for x in np.arange(-0.9 * half, 0.9 * half, 60):
         marks.append(box(float(x), -0.45 * half, 30, 1.2, 0, WHITE))
     for end in (-1, 1):
@@ -132,7 +132,7 @@ def _airfield(base: str, half: float, rng: np.random.Generator) -> Layout:
     if base == "wood":
         around = [(-half, 0.62 * half, half, half), (-half, -half, half, -0.62 * half)]
         for window in around:
-            layout.setting.clutter += trees(_scattered(*window, 9, rng), rng)
+            layout.surroundings.clutter += trees(_scattered(*window, 9, rng), rng)
     return layout
 
 
@@ -147,14 +147,14 @@ def _park(layout: Layout, half: float, rng: np.random.Generator) -> None:
                 break
             if rng.random() < 0.8:
                 heading = -np.pi / 2 + rng.normal(0, 0.08) + np.pi * (rng.random() < 0.2)
-                layout.setting.clutter += vehicles(x, y - 0.5 * length, x + width, y + 0.5 * length, rng)
+                layout.surroundings.clutter += vehicles(x, y - 0.5 * length, x + width, y + 0.5 * length, rng)
                 layout.add(kind, parts, x + width / 2, y, float(heading))
                 deep = max(deep, length)
             x += width + float(rng.uniform(8, 30))
         y += max(deep, 40) + 25
 
 
-def _draw(family: Family, rng: np.random.Generator) -> tuple[str, list[Part], float, float]:
+def _draw(family: Family, rng: np.random.Generator) -> tuple[str, list[SolidPart], float, float]:
     """Return a new object of any kind of a family, with its length and width."""
     able = [kind for kind in KINDS.values() if kind.family == family]
     kind = able[int(rng.integers(len(able)))]

@@ -8,7 +8,7 @@ import numpy as np
 
 from lookdown.lab.synthetic.fittings import DARK, STEEL, WHITE, YELLOW, Fitting
 from lookdown.lab.synthetic.hull import Hull, Paint
-from lookdown.lab.synthetic.parts import Part, box, disc, dome, mirrored, plate
+from lookdown.lab.synthetic.parts import SolidPart, box, disc, dome, mirrored, plate
 
 __all__ = ["cells", "flight_deck", "gun", "helideck", "launchers", "mast"]
 
@@ -18,7 +18,7 @@ DECK, LANDING, TUBE = (0.25, 0.26, 0.27), (0.14, 0.30, 0.22), (0.62, 0.64, 0.62)
 def flight_deck(*, angled: bool) -> Fitting:
     """A deck to fly from, wider than the hull, with its markings and the island on the right."""
 
-    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[Part]:
+    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[SolidPart]:
         length, half, top = hull.length, 0.62 * hull.beam, hull.freeboard + 3
         left = [(0.5, 0.55), (0.40, 0.75), (0.24, 0.85), (0.16, 1.45), (-0.26, 1.45), (-0.36, 0.95), (-0.5, 0.85)]
         straight = [(0.5, 0.55), (0.40, 0.95), (0.2, 1.0), (0.1, 1.0), (-0.3, 1.0), (-0.4, 1.0), (-0.5, 0.95)]
@@ -37,7 +37,7 @@ def flight_deck(*, angled: bool) -> Fitting:
             slope = np.array([[-0.49 * length, -0.45 * half], [0.17 * length, 0.95 * half]])
             for shift, wide in ((0.0, 0.05), (0.42, 0.035), (-0.42, 0.035)):
                 band = np.array([[0, -wide], [0, wide]]) * half + (0, shift * half)
-                yield Part(
+                yield SolidPart(
                     np.array([slope[0] + band[0], slope[1] + band[0], slope[1] + band[1], slope[0] + band[1]]),
                     top,
                     WHITE,
@@ -65,7 +65,7 @@ def flight_deck(*, angled: bool) -> Fitting:
 def helideck(at: float, *, high: float = 1.0, radius: float = 0.34) -> Fitting:
     """A landing deck with its circle and its H."""
 
-    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[Part]:
+    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[SolidPart]:
         x, r, top = hull.at(at), radius * hull.beam, hull.freeboard + high
         yield disc(x, 0, 1.15 * r, top, LANDING)
         yield disc(x, 0, 0.95 * r, top, YELLOW)
@@ -80,7 +80,7 @@ def helideck(at: float, *, high: float = 1.0, radius: float = 0.34) -> Fitting:
 def gun(at: float) -> Fitting:
     """A turret and its barrel."""
 
-    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[Part]:
+    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[SolidPart]:
         x, r = hull.at(at), 0.14 * hull.beam
         yield from dome(disc(x, 0, r, hull.freeboard + 3, paint.house), 1)
         yield box(x + 2.2 * r, 0, 3 * r, 0.3 * r, hull.freeboard + 3, STEEL)
@@ -91,7 +91,7 @@ def gun(at: float) -> Fitting:
 def cells(at: float, *, length: float = 0.06, width: float = 0.42) -> Fitting:
     """A field of launch cells, dark lids in rows."""
 
-    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[Part]:
+    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[SolidPart]:
         x, long, wide, top = hull.at(at), length * hull.length, width * hull.beam, hull.freeboard + 1.5
         yield box(x, 0, 1.15 * long, 1.15 * wide, top, STEEL)
         for i in (-0.36, -0.12, 0.12, 0.36):
@@ -104,7 +104,7 @@ def cells(at: float, *, length: float = 0.06, width: float = 0.42) -> Fitting:
 def launchers(at: float) -> Fitting:
     """Two banks of missile tubes laid across the deck."""
 
-    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[Part]:
+    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[SolidPart]:
         for shift, side in ((0.022, 1), (-0.022, -1)):
             for number in range(4):
                 x = hull.at(at + shift) + (number - 1.5) * 0.011 * hull.length
@@ -116,7 +116,7 @@ def launchers(at: float) -> Fitting:
 def mast(at: float, height: float) -> Fitting:
     """A tower with its radars."""
 
-    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[Part]:
+    def fit(hull: Hull, paint: Paint, rng: np.random.Generator) -> Iterable[SolidPart]:
         x = hull.at(at)
         yield box(x, 0, 0.035 * hull.length, 0.36 * hull.beam, hull.freeboard + 0.8 * height, paint.house)
         yield box(x, 0, 0.015 * hull.length, 0.6 * hull.beam, hull.freeboard + 0.9 * height, STEEL)

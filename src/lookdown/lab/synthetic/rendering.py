@@ -1,6 +1,6 @@
 """From parts to light: paint them from above, shade their slopes, throw their shadows.
 
-A `View` is a window of the ground, seen straight from above with north up. Everything is painted finer than the
+A `GroundView` is a window of the ground, seen straight from above with north up. Everything is painted finer than the
 picture that is wanted and averaged down, which is what makes edges smooth.
 """
 
@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from lookdown.lab.synthetic.parts import Part
+from lookdown.lab.synthetic.parts import SolidPart
 
-__all__ = ["Field", "Sun", "View", "average_down", "light", "paint"]
+__all__ = ["Field", "GroundView", "Sun", "average_down", "light", "paint"]
 
 Field = NDArray[np.float32]  # (rows, columns), or (rows, columns, 3)
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class GroundView:
     """A window of the ground: its upper left corner in metres (east, north), its size in pixels, metres a pixel."""
 
     west: float
@@ -30,7 +30,7 @@ class View:
     step: float
 
     def pixels(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return places in metres as (column, row); a pixel's middle is at .5."""
+        """Return points in metres as (column, row); a pixel's middle is at .5."""
         return (points - (self.west, self.north)) * (1 / self.step, -1 / self.step)
 
     @property
@@ -39,9 +39,9 @@ class View:
         east, south = self.west + self.columns * self.step, self.north - self.rows * self.step
         return np.array([[self.west, self.north], [east, self.north], [east, south], [self.west, south]])
 
-    def finer(self, factor: int) -> View:
+    def finer(self, factor: int) -> GroundView:
         """Return the same window with more pixels."""
-        return View(self.west, self.north, self.columns * factor, self.rows * factor, self.step / factor)
+        return GroundView(self.west, self.north, self.columns * factor, self.rows * factor, self.step / factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Sun:
     elevation: float
 
 
-def paint(view: View, parts: list[Part], colour: Field, height: Field, pattern: Field) -> NDArray[np.int32]:
+def paint(view: GroundView, parts: list[SolidPart], colour: Field, height: Field, pattern: Field) -> NDArray[np.int32]:
     """Paint parts onto the colours and heights of the ground, in their order.
 
     Camouflage has its second colour where `pattern` is above zero. Returns for each pixel which part is seen there,
@@ -78,8 +78,8 @@ def paint(view: View, parts: list[Part], colour: Field, height: Field, pattern: 
     return seen
 
 
-def light(view: View, colour: Field, height: Field, sun: Sun, *, ambient: float = 0.30) -> None:
-    """Shade slopes and throw shadows, in place."""
+def light(view: GroundView, colour: Field, height: Field, sun: Sun, *, ambient: float = 0.30) -> None:
+    """Shade slopes and throw shadows; the colours are changed in the array."""
     towards = np.radians(sun.azimuth)
     east, south = float(np.sin(towards)), float(-np.cos(towards))
     span = float(height.max() - height.min())

@@ -27,7 +27,7 @@ from lookdown.lab.synthetic.fittings import (
 )  # fmt: skip
 from lookdown.lab.synthetic.hull import Hull, Paint
 from lookdown.lab.synthetic.naval_fittings import cells, flight_deck, gun, helideck, launchers, mast
-from lookdown.lab.synthetic.parts import Colour, Part, plate, shade
+from lookdown.lab.synthetic.parts import Colour, SolidPart, plate, shade
 
 __all__ = ["ONE_FEATURE", "SHIPS", "Ship", "draw_ship", "sample_paint"]
 
@@ -70,7 +70,7 @@ def sample_paint(ship: Ship, rng: np.random.Generator) -> Paint:
     return Paint(HULLS[rng.integers(len(HULLS))], DECKS[rng.integers(len(DECKS))], house, accent, boxes)
 
 
-def draw_ship(ship: Ship, paint: Paint, rng: np.random.Generator) -> list[Part]:
+def draw_ship(ship: Ship, paint: Paint, rng: np.random.Generator) -> list[SolidPart]:
     """Return the parts of one ship of a kind."""
     hull = ship.hull
     parts = [

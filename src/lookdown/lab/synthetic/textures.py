@@ -1,4 +1,4 @@
-"""Endless textures: cloudy, grainy and wavy, the same at the same place however the window is cut.
+"""Endless textures: cloudy, grainy and wavy, the same at the same point however the window is cut.
 
 Each is one square tile of noise with a given spectrum, made once and repeated over the ground; the period is long
 against a chip, and two textures of different periods hide it in a scene.
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from lookdown.lab.synthetic.rendering import Field, View, average_down
+from lookdown.lab.synthetic.rendering import Field, GroundView, average_down
 
 __all__ = ["Texture", "texture"]
 
@@ -22,7 +22,7 @@ _SIDE = 512
 _METRES = {"cloud": 1.9, "grain": 0.45, "waves": 0.8}  # a texel
 
 
-def texture(kind: Texture, view: View, *, east: float = 0.0, north: float = 0.0, scale: float = 1.0) -> Field:
+def texture(kind: Texture, view: GroundView, *, east: float = 0.0, north: float = 0.0, scale: float = 1.0) -> Field:
     """Return a texture over a window, mean 0 and spread 1 over the whole tile; `scale` stretches its grain."""
     metres = _METRES[kind] * scale
     level = max(0, int(np.log2(max(view.step / metres, 1))))  # a coarse view needs no fine texels

@@ -20,10 +20,10 @@ from lookdown.chips.prepare import PrepareReport
 from lookdown.chips.roles import SplitOptions, give_roles
 from lookdown.chips.source_content import SkippedItem
 from lookdown.errors import InputError, OutputError
-from lookdown.lab.synthetic.grounds import GROUNDS, Place
+from lookdown.lab.synthetic.grounds import GROUNDS, Location
 from lookdown.lab.synthetic.kinds import KINDS, Kind
+from lookdown.lab.synthetic.locations import MOST, footprints, sample_locations
 from lookdown.lab.synthetic.picture import Picture, take
-from lookdown.lab.synthetic.places import MOST, footprints, sample_places
 from lookdown.lab.synthetic.scenes import tiles_of, write_scene
 from lookdown.lab.synthetic.sensors import FAR, NEAR, Sensor, between
 from lookdown.progress import Progress, no_progress
@@ -43,7 +43,7 @@ class World:
     kinds: Literal["all", "ships", "aircraft"] | tuple[str, ...] = "all"  # or some of them, by their names
     chips: int = 120  # of each kind; a class needs ten to be in every role
     background: float = 0.15  # chips without an object, as a share of the others
-    places: int = 100  # the five grounds in turn
+    locations: int = 100  # the five grounds in turn
     size: int = 96  # pixels
     shift: float = 0.0  # of the sensor that queries and gallery come from: 0 is the one trained on, 1 the other
     protocol: Literal["conventional", "uda"] = "conventional"  # uda: the classes searched for are not trained on
@@ -55,7 +55,7 @@ class World:
     def __post_init__(self) -> None:
         for name, least in (
             ("chips", 10),
-            ("places", 25),
+            ("locations", 25),
             ("size", 8),
             ("scenes", 0),
             ("scene_size", 512),
@@ -63,8 +63,8 @@ class World:
         ):
             if getattr(self, name) < least:
                 raise InputError(f"{name} of a world must be at least {least}, got {getattr(self, name)}")
-        if self.places > MOST or self.scenes > MOST // 3:
-            raise InputError(f"a world has at most {MOST} places and {MOST // 3} scenes")
+        if self.locations > MOST or self.scenes > MOST // 3:
+            raise InputError(f"a world has at most {MOST} locations and {MOST // 3} scenes")
         if not 0 <= self.background < 100:
             raise InputError(f"background is a share of the objects, 0.15 for one in seven; got {self.background}")
         if isinstance(self.kinds, str) and self.kinds not in ("all", "ships", "aircraft"):
@@ -87,15 +87,15 @@ class ChipPlan:
     id: str
     kind: str | None  # None: background
     stream: tuple[int, ...]  # of random numbers
-    place: Place
-    at: tuple[float, float]  # metres from the middle of the place
+    location: Location
+    at: tuple[float, float]  # metres from the middle of the location
     role: str
 
     def take(self, world: World) -> Picture:
         """Draw it; the same chip whatever else was drawn before."""
         rng = np.random.default_rng([world.seed, *self.stream])
         kind = KINDS[self.kind] if self.kind else None
-        return take(kind, self.place, self.sensor(world), world.size, rng, at=self.at)
+        return take(kind, self.location, self.sensor(world), world.size, rng, at=self.at)
 
     def sensor(self, world: World) -> Sensor:
         """Return the sensor that sees it."""
@@ -131,18 +131,18 @@ def draw_world(
 
 
 def plan_world(world: World) -> tuple[list[ChipPlan], list[SkippedItem], list[str]]:
-    """Return the chips of a world with their places and roles, what the split leaves out, and what it has to say."""
-    places = sample_places(world.places, world.seed)
-    objects = list(_objects(world, places))
+    """Return the chips of a world with their locations and roles, what the split leaves out, and what it has to say."""
+    locations = sample_locations(world.locations, world.seed)
+    objects = list(_objects(world, locations))
     rows = [
-        {"id": item.id, "label": item.kind, "scene_group": item.place.name, "background": False} for item in objects
+        {"id": item.id, "label": item.kind, "scene_group": item.location.name, "background": False} for item in objects
     ]
     trained = tuple(sorted(_trained(world))) if world.protocol == "uda" else None
     split = give_roles(rows, SplitOptions(protocol=world.protocol, train_classes=trained, seed=world.seed))
     kept = [replace(item, role=role) for item, role in zip(objects, split.roles, strict=True) if role]
     skipped = split.left_out([item.id for item in objects])
-    searched = {item.place.name for item in kept if item.role == "gallery"}
-    grounds = [place for place in places if place.name in searched]
+    searched = {item.location.name for item in kept if item.role == "gallery"}
+    grounds = [location for location in locations if location.name in searched]
     return [*kept, *_empty(world, grounds, round(world.background * len(kept)))], skipped, split.notes
 
 
@@ -164,36 +164,38 @@ def _kinds(world: World) -> list[Kind]:
     return [kind for kind in KINDS.values() if world.kinds in ("all", kind.family)]
 
 
-def _objects(world: World, places: list[Place]) -> Iterator[ChipPlan]:
-    """Yield the chips of every kind, dealt evenly over the places where the kind is found.
+def _objects(world: World, locations: list[Location]) -> Iterator[ChipPlan]:
+    """Yield the chips of every kind, dealt evenly over the locations where the kind is found.
 
-    Where classes are held out, their places are others than those of the classes trained on: three in five of each
-    ground are for training, so that no chip has to be left out for the place it is in.
+    Where classes are held out, their locations are others than those of the classes trained on: three in five of each
+    ground are for training, so that no chip has to be left out for the location it is in.
     """
     trained = _trained(world) if world.protocol == "uda" else None
     grounds = list(GROUNDS)
     for kind in _kinds(world):
         index = list(KINDS).index(kind.name)
         rng = np.random.default_rng([world.seed, _DEALT, index])
-        able = [place for place in places if place.ground in kind.grounds]
+        able = [location for location in locations if location.ground in kind.grounds]
         if trained is not None:
-            of_training = [places.index(place) // len(grounds) % 5 < 3 for place in able]
-            able = [place for place, side in zip(able, of_training, strict=True) if side == (kind.name in trained)]
+            of_training = [locations.index(location) // len(grounds) % 5 < 3 for location in able]
+            able = [
+                location for location, side in zip(able, of_training, strict=True) if side == (kind.name in trained)
+            ]
         order = rng.permutation(len(able))
         for copy in range(world.chips):
-            place = able[order[copy % len(able)]]
+            location = able[order[copy % len(able)]]
             at = rng.uniform(-4000, 4000, 2)
             name = f"{kind.name.replace(' ', '-')}-{copy:04d}"
-            yield ChipPlan(name, kind.name, (_OBJECT, index, copy), place, (float(at[0]), float(at[1])), "")
+            yield ChipPlan(name, kind.name, (_OBJECT, index, copy), location, (float(at[0]), float(at[1])), "")
 
 
-def _empty(world: World, places: list[Place], count: int) -> Iterator[ChipPlan]:
-    """Yield chips of the ground alone; they are only searched, so they come from places that are."""
+def _empty(world: World, locations: list[Location], count: int) -> Iterator[ChipPlan]:
+    """Yield chips of the ground alone; they are only searched, so they come from locations that are."""
     rng = np.random.default_rng([world.seed, _EMPTY])
     for number in range(count):
-        place, at = places[int(rng.integers(len(places)))], rng.uniform(-4000, 4000, 2)
+        location, at = locations[int(rng.integers(len(locations)))], rng.uniform(-4000, 4000, 2)
         stream = (_EMPTY, number)
-        yield ChipPlan(f"background-{number:04d}", None, stream, place, (float(at[0]), float(at[1])), "gallery")
+        yield ChipPlan(f"background-{number:04d}", None, stream, location, (float(at[0]), float(at[1])), "gallery")
 
 
 def _draw(world: World, planned: list[ChipPlan], folder: Path, progress: Callable[[int], None]) -> list[dict[str, Any]]:
@@ -203,7 +205,7 @@ def _draw(world: World, planned: list[ChipPlan], folder: Path, progress: Callabl
     for number, item in enumerate(planned, start=1):
         picture = item.take(world)
         ring = picture.outline if picture.outline is not None else picture.view.corners
-        corners.append(ring + item.at + (item.place.easting, item.place.northing))
+        corners.append(ring + item.at + (item.location.easting, item.location.northing))
         inside = picture.view.pixels(ring)
         rows.append({
             "id": item.id,
@@ -213,8 +215,8 @@ def _draw(world: World, planned: list[ChipPlan], folder: Path, progress: Callabl
             "label": item.kind,
             "role": item.role,
             "background": item.kind is None,
-            "scene_group": item.place.name,
-            "time": item.place.time,
+            "scene_group": item.location.name,
+            "time": item.location.time,
             "sensor": item.sensor(world).name,
             "gsd": picture.view.step,
         })  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.lab.bench.fake_scripts import write_scripts
 
-from lookdown.lab.bench.running import Outcome, run_script
+from lookdown.lab.bench.run_script import Outcome, run_script
 from lookdown.lab.bench.scripts import FOLDER
 
 

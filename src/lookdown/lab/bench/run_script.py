@@ -41,24 +41,24 @@ class Outcome:
 
 def run_script(script: Path, pages: Path, *, threads: int, quick: bool = False) -> Outcome:
     """Run a script with its pools of threads pinned; pages and pictures that it writes are moved to `pages`."""
-    with TemporaryDirectory() as place:
-        command = [sys.executable, str(script), "--out", place, *(["--quick"] if quick else [])]
+    with TemporaryDirectory() as folder:
+        command = [sys.executable, str(script), "--out", folder, *(["--quick"] if quick else [])]
         pinned = os.environ | dict.fromkeys(POOLS, str(threads))
         begin = time.perf_counter()
         done = subprocess.run(command, env=pinned, capture_output=True, text=True, errors="replace")
         seconds = time.perf_counter() - begin
-        told = Rows.read(Path(place)) if Path(place, ROWS_FILE).is_file() else Rows(script.stem, ())
-        for file in sorted(Path(place).iterdir()):
+        table = Rows.read(Path(folder)) if Path(folder, ROWS_FILE).is_file() else Rows(script.stem, ())
+        for file in sorted(Path(folder).iterdir()):
             if file.name != ROWS_FILE:
                 shutil.copy(file, pages / file.name)
-    found = Outcome(script.stem, told.title, told.threads, seconds, told.rows, done.stdout)
-    if done.returncode and (quick or not found.missed):
+    outcome = Outcome(script.stem, table.title, table.threads, seconds, table.rows, done.stdout)
+    if done.returncode and (quick or not outcome.missed):
         trouble = _why(script, done.returncode, done.stderr)
-    elif not told.rows:
+    elif not table.rows:
         trouble = f"{script.name} handed over no rows; end it with `report` of sidebyside"
     else:
-        return found
-    return Outcome(script.stem, told.title, told.threads, seconds, told.rows, done.stdout, trouble)
+        return outcome
+    return Outcome(script.stem, table.title, table.threads, seconds, table.rows, done.stdout, trouble)
 
 
 def _why(script: Path, code: int, errors: str) -> str:

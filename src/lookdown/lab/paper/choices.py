@@ -1,10 +1,10 @@
-"""What each loss is trained with: the best of at most eight settings, on a split cut from what trains.
+"""The settings that each loss is trained with: the best of at most eight on a validation split.
 
-Every split of the study has choices of its own, made on the part that trains in it, so no chip of its queries and
-gallery has had a say. First the number of epochs is chosen, for every loss the same one, by the identity loss. Where
-the task is of unseen classes, the validation holds back classes, else places. A baseline is judged by the cosine, which
-it is trained for; the GLRT loss by the likelihood ratio, adapted to the target where the classes are unseen. For the
-baselines the shrinkage of the ratio at test is chosen, too; the GLRT loss is trained by its own.
+Every split of the study has choices of its own. They are made on its training part, so its queries and gallery have no
+influence. The number of epochs is chosen first, by the identity loss, and is the same for every loss. The validation
+split holds back classes where the task is of unseen classes, and locations elsewhere. Baselines are judged by the
+cosine, which they are trained for. The GLRT loss is judged by the likelihood ratio, adapted to the target where the
+classes are unseen. For the baselines the shrinkage of the ratio at test is chosen, too; the GLRT loss has its own.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from itertools import product
 from pathlib import Path
 
 from lookdown.adaptation import adapt
+from lookdown.atomic import write_file
 from lookdown.config import read_recipe, to_toml
 from lookdown.errors import InputError
-from lookdown.lab.paper.comparison import BASELINES
+from lookdown.lab.paper.experiment import BEST, EVERY, Experiment
+from lookdown.lab.paper.loss_comparison import BASELINES
 from lookdown.lab.paper.report import Page, Table
-from lookdown.lab.paper.setting import BEST, EVERY, Setting
 from lookdown.lab.paper.tasks import TASKS, Task
 from lookdown.losses import LOSSES
 from lookdown.metrics import Cosine
@@ -34,7 +35,7 @@ RATES = (0.003, 0.01, 0.03)  # learning rates of stage 2
 LESS = "stage2.alpha=0.3"  # of the identity loss beside the loss that is compared
 SHRINKAGES = (0.03, 0.1, 0.5)  # of the ratio at test
 _REVISIONS = {"cosine": 1, "ratio": 1, "adapted": 5}  # raised when a rule changes, so that old scores are not used
-FEW = 1  # settings of a loss in smoke
+FEW = 1  # settings of a loss that the scale `smoke` tries
 
 
 def _grid(name: str, *values: object) -> tuple[Changes, ...]:
@@ -75,28 +76,28 @@ GRID: dict[str, tuple[Changes, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a loss gets in a split, its mAP there in percent, and all that was tried."""
+    """The settings of a loss in a split, their mAP in percent, and the mAP of every setting that was tried."""
 
     changes: Changes
     score: float
     tried: tuple[float, ...]
 
 
-def choose(setting: Setting, task: Task, seed: int) -> dict[str, Choice]:
-    """Return the choice for every loss in a split; what was scored before is not scored again."""
-    if setting.scale not in ("head", "smoke"):
-        raise InputError(f"settings are chosen at --scale head, and {setting.scale} takes them over; choose there")
-    judge = _Judge(setting, task, seed)
-    found = {EVERY: _best(judge, EVERY, "identity", GRID[EVERY], ())}
-    common = found[EVERY].changes
+def choose(experiment: Experiment, task: Task, seed: int) -> dict[str, Choice]:
+    """Return the choice for every loss in a split; scores are kept and not computed twice."""
+    if experiment.scale not in ("head", "smoke"):
+        raise InputError(f"settings are chosen at --scale head, and {experiment.scale} takes them over; choose there")
+    judge = _Judge(experiment, task, seed)
+    chosen = {EVERY: _best(judge, EVERY, "identity", GRID[EVERY], ())}
+    common = chosen[EVERY].changes
     for loss in LOSSES:
         best = _best(judge, loss, loss, GRID[loss], common)
         if loss != "glrt":
-            some = tuple((*best.changes, f"metric.shrinkage={amount}") for amount in SHRINKAGES)
-            ratio = {changes: judge.score(loss, (*common, *changes))["ratio"] for changes in some}
+            candidates = tuple((*best.changes, f"metric.shrinkage={amount}") for amount in SHRINKAGES)
+            ratio = {changes: judge.score(loss, (*common, *changes))["ratio"] for changes in candidates}
             best = replace(best, changes=max(ratio, key=lambda changes: ratio[changes]))
-        found[loss] = best
-    return found
+        chosen[loss] = best
+    return chosen
 
 
 def best_baseline(chosen: dict[str, Choice]) -> str:
@@ -105,7 +106,7 @@ def best_baseline(chosen: dict[str, Choice]) -> str:
 
 
 def write_choices(chosen: dict[str, dict[int, dict[str, Choice]]], file: Path) -> None:
-    """Write choices by task, split and loss, as a `Setting` reads them."""
+    """Write choices by task, split and loss, as an `Experiment` reads them."""
     lines = [
         "# Changes of recipes/study_head.toml that were chosen on validation splits, by task, split and loss.",
         "# Written by `lookdown reproduce choose`; the scores are in docs/results/choose.md.",
@@ -116,17 +117,17 @@ def write_choices(chosen: dict[str, dict[int, dict[str, Choice]]], file: Path) -
             lines += [f"{json.dumps(loss)} = {json.dumps(list(one.changes))}" for loss, one in losses.items()]
             lines.append(f"{json.dumps(BEST)} = {json.dumps([best_baseline(losses)])}")
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_file(file, "\n".join(lines) + "\n")
 
 
-def make(setting: Setting) -> Page:
+def make(experiment: Experiment) -> Page:
     """Choose for every task and split, write the choices, and show what was tried."""
-    if setting.choices.is_relative_to(RECIPES) and RECIPES.parent.name == "lookdown":
+    if experiment.choices.is_relative_to(RECIPES) and RECIPES.parent.name == "lookdown":
         raise InputError("the choices for the paper's data come with lookdown; choose for your own with --data")
     chosen: dict[str, dict[int, dict[str, Choice]]] = {
-        task.name: {seed: choose(setting, task, seed) for seed in setting.each_seed} for task in TASKS
+        task.name: {seed: choose(experiment, task, seed) for seed in experiment.each_seed} for task in TASKS
     }
-    write_choices(chosen, setting.choices)
+    write_choices(chosen, experiment.choices)
     caption = (
         "mAP in percent on a validation split that is cut from what trains in a split of the study: places are held "
         "back, and classes too where the task is of unseen ones. Each split has choices of its own. Baselines are "
@@ -142,12 +143,12 @@ def _table(task: str, splits: dict[int, dict[str, Choice]]) -> Table:
     """Return a row for each setting of each loss; what was chosen in a split is in bold."""
     rows = []
     for loss, first in next(iter(splits.values())).items():
-        for place in range(len(first.tried)):
+        for index in range(len(first.tried)):
             cells = []
-            for found in splits.values():
-                score, choice = found[loss].tried[place], found[loss]
-                cells.append(f"**{score:.1f}**" if place == choice.tried.index(choice.score) else f"{score:.1f}")
-            rows.append([loss if place == 0 else "", _short(GRID[loss][place]), *cells])
+            for losses in splits.values():
+                score, choice = losses[loss].tried[index], losses[loss]
+                cells.append(f"**{score:.1f}**" if index == choice.tried.index(choice.score) else f"{score:.1f}")
+            rows.append([loss if index == 0 else "", _short(GRID[loss][index]), *cells])
     return Table(("loss", "setting", *(f"split {seed}" for seed in splits)), rows, task)
 
 
@@ -155,36 +156,34 @@ def _table(task: str, splits: dict[int, dict[str, Choice]]) -> Table:
 class _Judge:
     """Scores settings on the validation split of a task and a seed, and keeps what it has scored."""
 
-    setting: Setting
+    experiment: Experiment
     task: Task
     seed: int
 
     def score(self, loss: str, changes: Changes) -> dict[str, float]:
         """Return the mAP by every rule that choices are made by."""
-        base = RECIPES / f"study_{self.setting.scale}.toml"
+        base = RECIPES / f"study_{self.experiment.scale}.toml"
         recipe = replace(read_recipe(Recipe, base, [f"stage2.loss={loss}", *changes]), seed=self.seed)
         key = hashlib.sha256(
-            f"{_REVISIONS[self.rule(loss)]} {self.setting.domain(self.task).fingerprint} {to_toml(recipe)}".encode()
+            f"{_REVISIONS[self.rule(loss)]} {self.experiment.domain(self.task).fingerprint} {to_toml(recipe)}".encode()
         )
-        kept = self.setting.runs / "choosing" / f"{self.task.name}-{loss}-{key.hexdigest()[:16]}.json"
+        kept = self.experiment.runs / "choosing" / f"{self.task.name}-{loss}-{key.hexdigest()[:16]}.json"
         if not kept.is_file():
             kept.parent.mkdir(parents=True, exist_ok=True)
-            part = kept.with_name(f".{kept.name}.part")
-            part.write_text(json.dumps(self._scored(recipe)) + "\n")
-            part.rename(kept)
-        found: dict[str, float] = json.loads(kept.read_text())
-        return found
+            write_file(kept, json.dumps(self._compute(recipe)) + "\n")
+        scores: dict[str, float] = json.loads(kept.read_text())
+        return scores
 
-    def _scored(self, recipe: Recipe) -> dict[str, float]:
-        case = self.setting.case_of(self.task, recipe, validation=True)
-        found = {
+    def _compute(self, recipe: Recipe) -> dict[str, float]:
+        case = self.experiment.case_of(self.task, recipe, validation=True)
+        scores = {
             "cosine": case.mean_average_precision(Cosine().fit(case.target)),
             "ratio": case.mean_average_precision(case.source),
         }
         if recipe.stage2.loss == "glrt" and self.task.unseen:
             adapted = adapt(case.source, case.target, cluster_by=case.steady_target, seed=self.seed).metric
-            found["adapted"] = case.mean_average_precision(adapted)
-        return found
+            scores["adapted"] = case.mean_average_precision(adapted)
+        return scores
 
     def rule(self, loss: str) -> str:
         """Return what a loss is judged by."""
@@ -194,12 +193,12 @@ class _Judge:
 
 
 def _best(judge: _Judge, name: str, loss: str, grid: tuple[Changes, ...], common: Changes) -> Choice:
-    some = grid[:FEW] if judge.setting.scale == "smoke" else grid
-    found = [judge.score(loss, (*common, *changes))[judge.rule(name)] for changes in some]
-    score = max(found)
-    return Choice(some[found.index(score)], score, tuple(found))
+    candidates = grid[:FEW] if judge.experiment.scale == "smoke" else grid
+    scores = [judge.score(loss, (*common, *changes))[judge.rule(name)] for changes in candidates]
+    score = max(scores)
+    return Choice(candidates[scores.index(score)], score, tuple(scores))
 
 
 def _short(changes: Changes) -> str:
-    """Return a setting as a reader wants it: without the tables that the names are from."""
+    """Return a setting for a reader: without the tables of the recipe that its names belong to."""
     return ", ".join(change.split(".", 1)[1].removeprefix("options.").replace("=", " ") for change in changes)

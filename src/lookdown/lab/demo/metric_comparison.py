@@ -26,13 +26,13 @@ __all__ = [
     "ADAPTED",
     "COSINE",
     "RATIO",
-    "Chips",
-    "Way",
-    "adapted_way",
-    "cosine_way",
-    "ratio_way",
+    "Approach",
+    "WorldChips",
+    "adapted_approach",
+    "approach_of",
+    "cosine_approach",
+    "ratio_approach",
     "see_chips",
-    "way_of",
 ]
 
 COSINE, RATIO, ADAPTED = "cosine", "likelihood ratio", "adapted"
@@ -41,7 +41,7 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Chips:
+class WorldChips:
     """The chips of a world that ask and those that are searched."""
 
     manifest: Manifest
@@ -73,12 +73,12 @@ class Chips:
 
 
 @dataclass(frozen=True)
-class Way:
+class Approach:
     """A loss to train by and a metric to compare by."""
 
     loss: str  # as recipes name it
     rule: str
-    chips: Chips
+    chips: WorldChips
     metric: Metric
     embeddings: Array
 
@@ -118,37 +118,37 @@ class Way:
     def first(self, query: int, k: int = 10) -> Rows:
         """Return the rows of the first results of a query, best first."""
         searched = self.chips.searched
-        found = top_k(self.metric, self.embeddings[[query]], self.embeddings[searched], k)
-        return np.asarray(searched[found.indices[0]])
+        nearest = top_k(self.metric, self.embeddings[[query]], self.embeddings[searched], k)
+        return np.asarray(searched[nearest.indices[0]])
 
 
-def see_chips(world: Path, run: Path, *, views: int, progress: Progress) -> Chips:
+def see_chips(world: Path, run: Path, *, views: int, progress: Progress) -> WorldChips:
     """Let the trunk of a run see the queries and the gallery of a world, once for all runs that share it."""
     manifest = Manifest.read(world).with_role("query", "gallery")
     embedder = load_embedder(run / "embedder")
-    return Chips(
+    return WorldChips(
         manifest, frozen_features(embedder, manifest.paths, world / "features", views=views, progress=progress)
     )
 
 
-def cosine_way(chips: Chips, run: Path, loss: str) -> Way:
+def cosine_approach(chips: WorldChips, run: Path, loss: str) -> Approach:
     """Return a loss compared by the cosine."""
     embeddings = chips.embeddings(run)
-    return Way(loss, COSINE, chips, Cosine().fit(embeddings), embeddings)
+    return Approach(loss, COSINE, chips, Cosine().fit(embeddings), embeddings)
 
 
-def ratio_way(chips: Chips, run: Path, loss: str) -> Way:
+def ratio_approach(chips: WorldChips, run: Path, loss: str) -> Approach:
     """Return a loss compared by the likelihood ratio of its training chips."""
-    return Way(loss, RATIO, chips, load_metric(run / "metric"), chips.embeddings(run))
+    return Approach(loss, RATIO, chips, load_metric(run / "metric"), chips.embeddings(run))
 
 
-def adapted_way(chips: Chips, run: Path, loss: str) -> tuple[Way, Adaptation]:
+def adapted_approach(chips: WorldChips, run: Path, loss: str) -> tuple[Approach, Adaptation]:
     """Return a loss compared by its ratio, adapted to the chips without a look at their labels."""
     each = [chips.embeddings(run, turn) for turn in range(4)]
-    found = adapt(load_metric(run / "metric"), each[0], cluster_by=np.mean(each, axis=0))
-    return Way(loss, ADAPTED, chips, found.metric, each[0]), found
+    adaptation = adapt(load_metric(run / "metric"), each[0], cluster_by=np.mean(each, axis=0))
+    return Approach(loss, ADAPTED, chips, adaptation.metric, each[0]), adaptation
 
 
-def way_of(ways: Sequence[Way], loss: str, rule: str) -> Way:
-    """Return the way of a loss and a rule."""
-    return next(way for way in ways if (way.loss, way.rule) == (loss, rule))
+def approach_of(approaches: Sequence[Approach], loss: str, rule: str) -> Approach:
+    """Return the approach of a loss and a rule."""
+    return next(approach for approach in approaches if (approach.loss, approach.rule) == (loss, rule))

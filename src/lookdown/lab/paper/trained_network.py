@@ -17,6 +17,7 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
+from lookdown.atomic import replacing
 from lookdown.config import to_toml
 from lookdown.errors import LowRankWarning
 from lookdown.evaluation import Evaluation, evaluate
@@ -32,14 +33,14 @@ from lookdown.training.recipe import Network as NetworkSettings
 from lookdown.training.statistics import embed_all
 from lookdown.training.training_data import TrainingSet
 
-__all__ = ["Case", "Trained", "fitted_ratio", "train_on"]
+__all__ = ["Case", "TrainedNetwork", "fitted_ratio", "train_on"]
 
 Array = NDArray[np.float64]
 Step = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class TrainedNetwork:
     """A network in a folder: its weights, and the embeddings it has made so far."""
 
     path: Path
@@ -67,10 +68,9 @@ class Trained:
         kept = self.path / f"embeddings-{domain.fingerprint[:16]}{turned}.safetensors"
         if not kept.is_file():
             network = self._load(_fresh(self.recipe))
-            found = embed_all(network, domain.samples(rows), self.recipe.network.dimension, turn)
-            part = kept.with_name(f".{kept.name}.part")
-            save_file({"embeddings": found}, part)
-            part.rename(kept)
+            embeddings = embed_all(network, domain.samples(rows), self.recipe.network.dimension, turn)
+            with replacing(kept) as temporary:
+                save_file({"embeddings": embeddings}, temporary)
         return load_file(kept)["embeddings"]
 
     def _load(self, embedder: Embedder) -> Network:
@@ -127,7 +127,7 @@ class Case:
         return 100 * self.evaluate(metric).mean_average_precision
 
 
-def train_on(domain: Domain, rows: Rows, recipe: Recipe, runs: Path, note: Step = lambda line: None) -> Trained:
+def train_on(domain: Domain, rows: Rows, recipe: Recipe, runs: Path, note: Step = lambda line: None) -> TrainedNetwork:
     """Train by a recipe on rows of a domain, or take what was trained before; work that was stopped goes on.
 
     Recipes that differ in stage 2 alone share their first stage, so that losses are compared from the same start.
@@ -162,12 +162,14 @@ def _read_embedder(network: NetworkSettings, seed: int) -> Embedder:
     return network.embedder(seed)
 
 
-def _stages(domain: Domain, rows: Rows, recipe: Recipe, runs: Path, start: Checkpoint | None, note: Step) -> Trained:
+def _stages(
+    domain: Domain, rows: Rows, recipe: Recipe, runs: Path, start: Checkpoint | None, note: Step
+) -> TrainedNetwork:
     path = runs / _fingerprint(domain, rows, recipe)
     epochs = recipe.stage1.epochs + recipe.stage2.epochs
     kept = last_checkpoint(path)
     if kept is not None and kept.epoch == epochs:
-        return Trained(path, recipe)
+        return TrainedNetwork(path, recipe)
     embedder = _fresh(recipe)
     codes = np.unique(domain.labels[rows], return_inverse=True)[1].astype(np.int64)
     chips = TrainingSet(domain.samples(rows), codes, domain.ids[rows].tolist())
@@ -186,7 +188,7 @@ def _stages(domain: Domain, rows: Rows, recipe: Recipe, runs: Path, start: Check
 
     fabric = Fabric(accelerator=recipe.device, devices=1, precision=recipe.precision)
     run_stages(recipe, embedder, chips, fabric, start=kept or start, on_epoch=keep)
-    return Trained(path, recipe)
+    return TrainedNetwork(path, recipe)
 
 
 def _fingerprint(domain: Domain, rows: Rows, recipe: Recipe) -> str:

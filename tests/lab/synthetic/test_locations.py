@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 import shapely
 
-from lookdown.lab.synthetic.places import footprints, sample_places
+from lookdown.lab.synthetic.locations import footprints, sample_locations
 
 
 def test_places_are_apart_and_the_same_for_a_seed() -> None:
-    places = sample_places(40, 7)
-    assert places == sample_places(40, 7)
-    assert places != sample_places(40, 8)
-    spots = np.array([(place.easting, place.northing) for place in places])
+    locations = sample_locations(40, 7)
+    assert locations == sample_locations(40, 7)
+    assert locations != sample_locations(40, 8)
+    spots = np.array([(location.easting, location.northing) for location in locations])
     gaps = np.hypot(*(spots[:, None] - spots).transpose(2, 0, 1)) + 1e9 * np.eye(40)
-    assert gaps.min() > 9_000, "chips lie up to four kilometres from the middle of their place"
-    assert {place.ground for place in places} == {"sea", "harbour", "apron", "forest", "desert"}
-    assert len({place.name for place in places}) == 40
-    assert all(90 <= place.sun_azimuth <= 270 for place in places)
+    assert gaps.min() > 9_000, "chips lie up to four kilometres from the middle of their location"
+    assert {location.ground for location in locations} == {"sea", "harbour", "apron", "forest", "desert"}
+    assert len({location.name for location in locations}) == 40
+    assert all(90 <= location.sun_azimuth <= 270 for location in locations)
 
 
 def test_footprints_are_degrees_with_the_right_area() -> None:

@@ -11,30 +11,30 @@ import pytest
 from tests.lab.paper.smoke import smoke
 
 from lookdown.errors import InputError, LookdownError, ManifestError, SourceError
-from lookdown.lab.paper import setting as module
+from lookdown.lab.paper import experiment as module
 from lookdown.lab.paper.domains import divide, read_domain
-from lookdown.lab.paper.setting import EVERY, Setting
+from lookdown.lab.paper.experiment import EVERY, Experiment
 from lookdown.lab.paper.tasks import MAR, SHIPS, UDA_MAR
-from lookdown.lab.paper.trained import train_on
+from lookdown.lab.paper.trained_network import train_on
 from lookdown.lab.synthetic.world import World, draw_world
 
 
 def test_data_that_are_not_here_are_named_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LOOKDOWN_DATA", raising=False)
     with pytest.raises(SourceError, match="LOOKDOWN_DATA is not set"):
-        Setting("head", tmp_path / "runs").domain(MAR)
+        Experiment("head", tmp_path / "runs").domain(MAR)
     monkeypatch.setenv("LOOKDOWN_DATA", str(tmp_path))
     for task, folder in ((MAR, "mar20"), (SHIPS, "fair1m_ships")):
         with pytest.raises(SourceError, match=rf"{folder} is not there; set LOOKDOWN_DATA .* --data synthetic"):
-            Setting("head", tmp_path / "runs").domain(task)
+            Experiment("head", tmp_path / "runs").domain(task)
     with pytest.raises(ManifestError, match="nowhere"):
-        Setting("head", tmp_path / "runs", str(tmp_path / "nowhere")).domain(MAR)
+        Experiment("head", tmp_path / "runs", str(tmp_path / "nowhere")).domain(MAR)
 
 
 @pytest.mark.parametrize(("values", "said"), [({"scale": "large"}, "scale must be one of"), ({"seeds": -1}, "seeds")])
 def test_what_makes_no_setting_is_refused(tmp_path: Path, values: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        Setting(**{"scale": "smoke", "runs": tmp_path, **values})  # type: ignore[arg-type]
+        Experiment(**{"scale": "smoke", "runs": tmp_path, **values})  # type: ignore[arg-type]
 
 
 def test_captions_say_what_stands_for_what_and_how_large_it_is(tmp_path: Path) -> None:
@@ -45,20 +45,20 @@ def test_captions_say_what_stands_for_what_and_how_large_it_is(tmp_path: Path) -
     assert f"{len(roles.gallery):,} are searched, {domain.background[roles.gallery].sum()} of them background" in said
     assert "2 seeds" in said
     assert "one seed" in replace(smoke(), seeds=1).caption(MAR)
-    mine = Setting("smoke", tmp_path, str(_tiny(tmp_path)))
+    mine = Experiment("smoke", tmp_path, str(_tiny(tmp_path)))
     assert "chips of tiny stand in for the paper's" in mine.caption(SHIPS)
 
 
 def test_pictures_of_any_chips_but_synthetic_ones_stay_among_the_runs(tmp_path: Path) -> None:
     assert not smoke().research_only(MAR)
-    assert Setting("smoke", tmp_path, "mar20").research_only(MAR)
-    assert Setting("head", tmp_path).research_only(SHIPS)
+    assert Experiment("smoke", tmp_path, "mar20").research_only(MAR)
+    assert Experiment("head", tmp_path).research_only(SHIPS)
 
 
 def test_a_folder_that_is_divided_already_is_refused(tmp_path: Path) -> None:
     draw_world(World(kinds="ships", chips=10, size=32), tmp_path / "divided")
     with pytest.raises(InputError, match=r"divided is divided already.*--split none"):
-        Setting("smoke", tmp_path, str(tmp_path / "divided")).domain(MAR)
+        Experiment("smoke", tmp_path, str(tmp_path / "divided")).domain(MAR)
 
 
 def test_choices_change_the_recipe_of_their_loss_and_a_fine_tuned_one_takes_the_loss_alone(
@@ -73,19 +73,19 @@ def test_choices_change_the_recipe_of_their_loss_and_a_fine_tuned_one_takes_the_
         }
     }
     monkeypatch.setattr(module, "_read_choices", lambda file: chosen)
-    made = Setting("head", tmp_path).recipe(MAR, "glrt", 7)
+    made = Experiment("head", tmp_path).recipe(MAR, "glrt", 7)
     assert (made.seed, made.stage1.epochs, made.stage2.learning_rate, made.metric.shrinkage) == (7, 4, 0.07, 0.25)
     assert made.stage2.options == {"temperature": 3}
-    assert Setting("head", tmp_path).recipe(MAR, "glrt", 6).stage1.epochs == 15, "another split has its own choices"
-    other = Setting("head", tmp_path).recipe(MAR, "unified", 7)
+    assert Experiment("head", tmp_path).recipe(MAR, "glrt", 6).stage1.epochs == 15, "another split has its own choices"
+    other = Experiment("head", tmp_path).recipe(MAR, "unified", 7)
     assert (other.stage1.epochs, other.stage2.options, other.stage2.loss) == (4, {}, "unified")
-    tuned = Setting("cpu", tmp_path).recipe(MAR, "glrt", 7)
+    tuned = Experiment("cpu", tmp_path).recipe(MAR, "glrt", 7)
     assert (tuned.trunk, tuned.metric.shrinkage, tuned.stage2.options) == ("finetune", 0.25, {"temperature": 3})
     assert (tuned.stage1.epochs, tuned.stage2.learning_rate) == (5, 0.005)
 
 
 def test_the_papers_scale_has_its_settings_and_trains_a_step(tmp_path: Path) -> None:
-    scale = Setting("paper", tmp_path)
+    scale = Experiment("paper", tmp_path)
     made = scale.recipe(MAR, "glrt", 0)
     assert (made.network.backbone, made.stage1.epochs, made.stage2.epochs) == ("resnet50", 100, 50)
     assert scale.recipe(SHIPS, "circle", 0, "second").network.backbone.startswith("swinv2")
@@ -105,7 +105,7 @@ def test_the_papers_scale_has_its_settings_and_trains_a_step(tmp_path: Path) -> 
 
 def test_splits_of_the_paper_need_its_numbers(tmp_path: Path) -> None:
     with pytest.raises(LookdownError, match="UDA-CBRSOR-MAR"):
-        Setting("paper", tmp_path, str(_tiny(tmp_path))).roles(UDA_MAR, 0)
+        Experiment("paper", tmp_path, str(_tiny(tmp_path))).roles(UDA_MAR, 0)
 
 
 def test_chips_of_a_single_place_cannot_be_divided_and_the_error_says_why(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_chips_of_a_single_place_cannot_be_divided_and_the_error_says_why(tmp_pa
     table = pq.read_table(folder / "manifest.parquet")
     place = table.column_names.index("scene_group")
     pq.write_table(table.set_column(place, "scene_group", pa.array(["here"] * len(table))), folder / "manifest.parquet")
-    one = Setting("smoke", tmp_path / "runs", str(folder))
+    one = Experiment("smoke", tmp_path / "runs", str(folder))
     for task in (MAR, UDA_MAR):
         with pytest.raises(InputError, match=r"group"):
             one.roles(task, 0)
@@ -131,6 +131,6 @@ def _tiny(folder: Path) -> Path:
 def test_the_best_baseline_of_validation_comes_with_the_choices_and_larger_networks_take_it_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert [Setting(scale, tmp_path).best_baseline(MAR, 0) for scale in ("head", "cpu", "paper")] == ["sp"] * 3
-    assert Setting("cpu", tmp_path, "mine").choices == Setting("head", tmp_path, "mine").choices
-    assert Setting("smoke", tmp_path).best_baseline(MAR, 0) is None, "nobody has chosen there"
+    assert [Experiment(scale, tmp_path).best_baseline(MAR, 0) for scale in ("head", "cpu", "paper")] == ["sp"] * 3
+    assert Experiment("cpu", tmp_path, "mine").choices == Experiment("head", tmp_path, "mine").choices
+    assert Experiment("smoke", tmp_path).best_baseline(MAR, 0) is None, "nobody has chosen there"

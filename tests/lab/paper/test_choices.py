@@ -9,12 +9,12 @@ import pytest
 from tests.lab.paper.smoke import smoke
 
 from lookdown.errors import InputError
-from lookdown.lab.paper import choosing
-from lookdown.lab.paper.choosing import GRID, Choice, choose, write_choices
+from lookdown.lab.paper import choices
+from lookdown.lab.paper.choices import GRID, Choice, choose, write_choices
+from lookdown.lab.paper.experiment import BEST, EVERY, Experiment
 from lookdown.lab.paper.report import Table
-from lookdown.lab.paper.setting import BEST, EVERY, Setting
 from lookdown.lab.paper.tasks import SHIPS, UDA_MAR, Task
-from lookdown.lab.paper.trained import Case
+from lookdown.lab.paper.trained_network import Case
 from lookdown.losses import LOSSES, make_loss
 from lookdown.training.recipe import Recipe
 
@@ -33,15 +33,15 @@ def test_no_loss_has_more_than_eight_settings_and_each_can_be_made() -> None:
 
 
 def test_a_choice_is_the_best_of_what_was_tried_on_validation_and_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "FEW", 2)
+    monkeypatch.setattr(choices, "FEW", 2)
     asked: list[bool] = []
-    case_of = Setting.case_of
+    case_of = Experiment.case_of
 
-    def watched(self: Setting, task: Task, recipe: Recipe, *, validation: bool = False) -> Case:
+    def watched(self: Experiment, task: Task, recipe: Recipe, *, validation: bool = False) -> Case:
         asked.append(validation)
         return case_of(self, task, recipe, validation=validation)
 
-    monkeypatch.setattr(Setting, "case_of", watched)
+    monkeypatch.setattr(Experiment, "case_of", watched)
     found = choose(smoke(), UDA_MAR, 0)
     assert all(asked), "queries and gallery of the test have no say"
     assert set(found) == {EVERY, *LOSSES}
@@ -75,24 +75,24 @@ def test_choices_are_made_on_a_frozen_trunk_and_never_into_an_installed_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(InputError, match="chosen at --scale head"):
-        choose(Setting("cpu", tmp_path), SHIPS, 0)
-    monkeypatch.setattr(choosing, "RECIPES", tmp_path / "lookdown" / "recipes")
-    monkeypatch.setattr("lookdown.lab.paper.setting.RECIPES", tmp_path / "lookdown" / "recipes")
+        choose(Experiment("cpu", tmp_path), SHIPS, 0)
+    monkeypatch.setattr(choices, "RECIPES", tmp_path / "lookdown" / "recipes")
+    monkeypatch.setattr("lookdown.lab.paper.experiment.RECIPES", tmp_path / "lookdown" / "recipes")
     with pytest.raises(InputError, match="choose for your own with --data"):
-        choosing.make(Setting("head", tmp_path))
+        choices.make(Experiment("head", tmp_path))
 
 
 def test_the_page_shows_every_setting_and_what_each_split_has_chosen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fixed(setting: Setting, task: Task, seed: int) -> dict[str, Choice]:
+    def fixed(experiment: Experiment, task: Task, seed: int) -> dict[str, Choice]:
         tried = (50.0, 60.0, 55.0, 10.0) if seed == 0 else (50.0, 40.0, 30.0, 20.0)
         return {
             "identity": Choice((*GRID["identity"][tried.index(max(tried))], "metric.shrinkage=0.1"), max(tried), tried)
         }
 
-    monkeypatch.setattr(choosing, "choose", fixed)
-    page = choosing.make(Setting("smoke", tmp_path))
+    monkeypatch.setattr(choices, "choose", fixed)
+    page = choices.make(Experiment("smoke", tmp_path))
     table = page.parts[0]
     assert isinstance(table, Table)
     assert table.header == ("loss", "setting", "split 0", "split 1")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.lab.paper.smoke import smoke
 
-from lookdown.lab.paper.comparison import BASELINES, make
+from lookdown.lab.paper.loss_comparison import BASELINES, make
+from lookdown.lab.paper.loss_scores import scores
 from lookdown.lab.paper.report import Table, spread
 from lookdown.lab.paper.rules import COSINE, CPLFPA_AT_TEST, RATIO
-from lookdown.lab.paper.scored import scores
 from lookdown.lab.paper.tasks import UDA_SHIPS
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.lab.paper.smoke import smoke
 
+from lookdown.lab.paper.loss_scores import scores
 from lookdown.lab.paper.rules import COSINE, RULES
-from lookdown.lab.paper.scored import scores
 from lookdown.lab.paper.tasks import UDA_MAR
 
 

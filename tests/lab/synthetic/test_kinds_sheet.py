@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lookdown.lab.synthetic.contact_sheet import contact_sheet
+from lookdown.lab.synthetic.kinds_sheet import contact_sheet
 
 
 def test_the_sheet_shows_every_kind_twice_and_is_not_empty() -> None:

@@ -17,12 +17,12 @@ from lookdown.errors import InputError, SourceError
 from lookdown.lab.paper.domains import Domain, Roles, divide, read_domain, validation_roles
 from lookdown.lab.paper.paper_split import paper_split
 from lookdown.lab.paper.tasks import Task
-from lookdown.lab.paper.trained import Case, Trained, fitted_ratio, train_on
+from lookdown.lab.paper.trained_network import Case, TrainedNetwork, fitted_ratio, train_on
 from lookdown.lab.synthetic.world import World, draw_world
 from lookdown.training.recipe import Recipe
 from lookdown.training.recipe_files import RECIPES
 
-__all__ = ["BEST", "EVERY", "SEEDS", "Scale", "Setting", "Trunk"]
+__all__ = ["BEST", "EVERY", "SEEDS", "Experiment", "Scale", "Trunk"]
 
 Scale = Literal["paper", "cpu", "head", "smoke"]
 Trunk = Literal["first", "second"]
@@ -46,7 +46,7 @@ _SMOKE = World(kinds="ships", chips=28, size=32)
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class Experiment:
     """A scale, the data, and the folder where runs are kept; nothing is trained twice."""
 
     scale: Scale
@@ -84,10 +84,10 @@ class Setting:
             stands = "the local part of MAR20"
         elif name in _CALLED:
             stands = f"{_CALLED[name]} for {'MAR20' if task.images == 'MAR' else 'FGSRSI-23'}"
-        places = "chip by chip as in the paper, which leaks" if self.scale == "paper" else "by whole places"
+        division = "chip by chip as in the paper, which leaks" if self.scale == "paper" else "by whole places"
         count = len(self.each_seed)
         seeds = "one seed" if count == 1 else f"{count} seeds, each with another split; mean and 95 % interval"
-        return f"{task.name}: {stands}; divided {places}; {self._sizes(task)}; scale {self.scale}, {seeds}."
+        return f"{task.name}: {stands}; divided {division}; {self._sizes(task)}; scale {self.scale}, {seeds}."
 
     def _sizes(self, task: Task) -> str:
         domain, roles = self.domain(task), self.roles(task, 0)
@@ -145,7 +145,9 @@ class Setting:
         source = fitted_ratio(embeddings[roles.train], domain.labels[roles.train], recipe)
         return Case(domain, roles, embeddings, source, lambda: trained.steady_embeddings(domain, roles.target))
 
-    def trained(self, task: Task, recipe: Recipe, *, trunk: Trunk = "first", validation: bool = False) -> Trained:
+    def trained(
+        self, task: Task, recipe: Recipe, *, trunk: Trunk = "first", validation: bool = False
+    ) -> TrainedNetwork:
         """Return the network of a recipe, trained now if it was not before."""
         self.note(f"{task.name}, {recipe.stage2.loss}, seed {recipe.seed}")
         rows = self.roles(task, recipe.seed, validation=validation).train
@@ -185,11 +187,11 @@ class Setting:
         folder = self.runs / "data" / name
         if (folder / "manifest.parquet").is_file():
             return folder
-        given = os.environ.get("LOOKDOWN_DATA")
-        root = Path(given or "") / _FOLDERS[name]
-        if given is None or not root.is_dir():
+        data = os.environ.get("LOOKDOWN_DATA")
+        root = Path(data or "") / _FOLDERS[name]
+        if data is None or not root.is_dir():
             raise SourceError(
-                f"{'LOOKDOWN_DATA is not set' if given is None else f'{root} is not there'}; set LOOKDOWN_DATA to the "
+                f"{'LOOKDOWN_DATA is not set' if data is None else f'{root} is not there'}; set LOOKDOWN_DATA to the "
                 f"folder that holds {_FOLDERS[name]}, or give --data synthetic or a folder that `lookdown prepare` has "
                 "made"
             )

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from tests.training.runs import recipe, world
 
-from lookdown.lab.paper import trained as module
+from lookdown.lab.paper import trained_network as module
 from lookdown.lab.paper.domains import Domain, divide, read_domain
-from lookdown.lab.paper.trained import Case, fitted_ratio, train_on
+from lookdown.lab.paper.trained_network import Case, fitted_ratio, train_on
 from lookdown.metrics import Cosine
 from lookdown.training.checkpoints import last_checkpoint
 from lookdown.training.loop import run_stages

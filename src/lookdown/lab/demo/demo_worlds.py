@@ -10,16 +10,16 @@ from lookdown.lab.synthetic.kinds import KINDS
 from lookdown.lab.synthetic.world import World, draw_world
 from lookdown.progress import Progress
 
-__all__ = ["TRAINED", "UNSEEN", "Scale", "draw_worlds"]
+__all__ = ["TRAINED", "UNSEEN", "DemoScale", "draw_worlds"]
 
 
 # Two in five kinds are kept for the second world. Most of them have a twin in the first that differs in one thing.
-UNSEEN = tuple(name for place, name in enumerate(KINDS) if place % 5 in (1, 3))
+UNSEEN = tuple(name for index, name in enumerate(KINDS) if index % 5 in (1, 3))
 TRAINED = tuple(name for name in KINDS if name not in UNSEEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
+class DemoScale:
     """How much is drawn and trained; the defaults take two cores less than five minutes."""
 
     chips: int = 60  # of each kind that is trained on
@@ -27,7 +27,7 @@ class Scale:
     size: int = 96  # pixels of a chip
     scene_size: int = 1536  # pixels
     shift: float = 0.4  # of the second sensor
-    places: int = 250  # in each world: fewer than ten that ask say nothing of chance
+    locations: int = 250  # in each world; with fewer than ten among the queries there is no interval
     changes: tuple[str, ...] = ()  # of the recipe
 
     @property
@@ -37,19 +37,19 @@ class Scale:
             kinds=TRAINED,
             chips=self.chips,
             size=self.size,
-            places=self.places,
+            locations=self.locations,
             scenes=2,
             scene_size=self.scene_size,
         )
 
     @property
     def elsewhere(self) -> World:
-        """Other kinds, under another sensor, in other places; nothing of it trains."""
+        """Other kinds, under another sensor, in other locations; nothing of it trains."""
         return World(
             kinds=UNSEEN,
             chips=self.abroad,
             size=self.size,
-            places=self.places,
+            locations=self.locations,
             shift=self.shift,
             protocol="uda",
             train_classes=(),
@@ -57,7 +57,7 @@ class Scale:
         )
 
 
-def draw_worlds(folder: Path, scale: Scale, progress: Progress) -> None:
+def draw_worlds(folder: Path, scale: DemoScale, progress: Progress) -> None:
     """Draw both worlds into `world` and `abroad` below a folder; what is there is left alone."""
     for name, world in (("world", scale.home), ("abroad", scale.elsewhere)):
         try:

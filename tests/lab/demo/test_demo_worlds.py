@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.lab.demo.conftest import SMALL, Heard
 
 from lookdown.chips.manifest import Manifest
-from lookdown.lab.demo.worlds import TRAINED, UNSEEN
+from lookdown.lab.demo.demo_worlds import TRAINED, UNSEEN
 from lookdown.lab.synthetic.kinds import KINDS, ONE_FEATURE
 
 
