@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from tests.gallery.scale.running_milvus import RunningMilvus, why_not
 from threadpoolctl import threadpool_limits
 
-from lookdown.gallery.scale.milvus import Milvus
-from lookdown.gallery.scale.milvus_collection import MilvusGallery
-from lookdown.gallery.scale.milvus_server import MilvusServer
+from lookdown.gallery.scale.milvus_engine import MilvusEngine
+from lookdown.gallery.scale.milvus_server import MilvusGallery, MilvusServer
 from lookdown.gallery.search.engines.engine import Nearest, Vectors
 from lookdown.gallery.search.engines.exact import ExactEngine
 from lookdown.gallery.search.where import Where
@@ -53,7 +52,7 @@ def some_scenes(share: float) -> Where:
     return Where(scene=[*map(str, range(round(share * SCENES)))])
 
 
-def side_by_side(served: Milvus, exact: ExactEngine, queries: Vectors) -> list[Row]:
+def side_by_side(served: MilvusEngine, exact: ExactEngine, queries: Vectors) -> list[Row]:
     """The same answers, one query after the other as users ask, and all at once."""
     assert recall(served.nearest(queries, K), exact.nearest(queries, K)) == 1
     rows = [
@@ -94,18 +93,18 @@ def approximate(
         vector = FieldSchema("vector", DataType.FLOAT_VECTOR, dim=z.shape[1])
         index = IndexParams()
         index.add_index("vector", index_type=kind, metric_type="L2", params=made)
-        server.ask("create_collection", collection_name=kind, schema=CollectionSchema([*fields, vector]))
+        server.call("create_collection", collection_name=kind, schema=CollectionSchema([*fields, vector]))
         for begin in range(0, ROWS, 20_000):
             data = [{"key": n, "scene": int(scenes[n]), "vector": z[n]} for n in range(begin, begin + 20_000)]
-            server.ask("upsert", collection_name=kind, data=data)
-        server.ask("flush", collection_name=kind)
-        server.ask("create_index", collection_name=kind, index_params=index)
-        while server.ask("describe_index", collection_name=kind, index_name="vector")["pending_index_rows"]:
+            server.call("upsert", collection_name=kind, data=data)
+        server.call("flush", collection_name=kind)
+        server.call("create_index", collection_name=kind, index_params=index)
+        while server.call("describe_index", collection_name=kind, index_name="vector")["pending_index_rows"]:
             time.sleep(1)
-        server.ask("load_collection", collection_name=kind)  # sealed and indexed: no row is searched another way
+        server.call("load_collection", collection_name=kind)  # sealed and indexed: no row is searched another way
         found = []
         for share in (1.0, *SHARES):
-            answers = server.ask(
+            answers = server.call(
                 "search",
                 collection_name=kind,
                 data=[*queries],
@@ -116,13 +115,13 @@ def approximate(
             rows = [Nearest(np.array([hit.id for hit in hits]), np.empty(0)) for hits in answers]
             found.append(recall(rows, exact.nearest(queries, K, some_scenes(share))))
         print(f"| {kind} | " + " | ".join(f"{share:.3f}" for share in found) + " |")
-        server.ask("drop_collection", collection_name=kind)
+        server.call("drop_collection", collection_name=kind)
     print()
 
 
 def until_in_order(server: MilvusServer) -> None:
     """Wait until the server has put the rows in order, as it has some seconds after they were sent."""
-    while {int(part.state) for part in server.ask("list_loaded_segments", collection_name=COLLECTION)} != {_SEALED}:
+    while {int(part.state) for part in server.call("list_loaded_segments", collection_name=COLLECTION)} != {_SEALED}:
         time.sleep(1)
 
 
@@ -141,7 +140,7 @@ def main() -> None:
             exact = ExactEngine(stream(z), table)
             approximate(server, exact, z, scenes, queries)
             begin = time.perf_counter()
-            served = Milvus(stream(z), table, np.arange(ROWS), MilvusGallery(server, "bench"), "1-trained")
+            served = MilvusEngine(stream(z), table, np.arange(ROWS), MilvusGallery(server, "bench"), "1-trained")
             print(f"{ROWS:,} rows sent in {time.perf_counter() - begin:.1f} s\n")
             until_in_order(server)
             rows = side_by_side(served, exact, queries)

@@ -15,7 +15,7 @@ from tests.gallery.scale.ray_nodes import RayNodes  # first: it says how Ray is 
 from embedding import exports
 from indexing import archive, gathered, squares
 from lookdown import Embedder, Gallery
-from lookdown.gallery.scale.ray_cluster import workers_at
+from lookdown.gallery.scale.ray_cluster import ray_cluster
 from lookdown.networks import ExportedEmbedder
 from sidebyside import Row, compare, report
 
@@ -30,7 +30,7 @@ def index(made: ExportedEmbedder, folder: Path, address: str | None) -> int:
 def compared(made: ExportedEmbedder, folder: Path, chips: int) -> list[Row]:
     """Time one node and two, each with its processes and networks started before the clock."""
     rows = []
-    with RayNodes(1) as one, workers_at(one.address):
+    with RayNodes(1) as one, ray_cluster(one.address):
 
         def by_one() -> None:
             assert index(made, folder, one.address) == chips
@@ -42,7 +42,7 @@ def compared(made: ExportedEmbedder, folder: Path, chips: int) -> list[Row]:
             compare(f"{chips:,} JPEG chips by one Ray node", by_one, "one process, all cores", alone, limit=3, turns=3)
         )
         seconds = rows[0].ours
-    with RayNodes(2) as two, workers_at(two.address):
+    with RayNodes(2) as two, ray_cluster(two.address):
 
         def by_two() -> None:
             assert index(made, folder, two.address) == chips

@@ -37,7 +37,7 @@ def test_a_server_that_is_nowhere_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.delenv("LOOKDOWN_MILVUS_URI", raising=False)
     with pytest.raises(InputError, match="say where the Milvus server is, by --uri or LOOKDOWN_MILVUS_URI"):
         run(*typed)
-    monkeypatch.setattr("lookdown.gallery.scale.milvus_server._CONNECT", 0.5)
+    monkeypatch.setattr("lookdown.gallery.scale.milvus_server._CONNECT_SECONDS", 0.5)
     with pytest.raises(EngineError, match="does not answer"):
         run(*typed, "--uri", f"http://127.0.0.1:{free_ports(1)[0]}")
 
@@ -50,10 +50,10 @@ def test_what_is_indexed_is_on_the_server_and_found_there(tmp_path: Path, milvus
     served = ("--engine", "milvus", "--uri", milvus.uri)
     network = ("--embedder", "tf_efficientnet_lite0", "--dimension", 4)
     run("index", tmp_path / "chips", "-o", tmp_path / "typed", *network, *served)
-    names = milvus.ask("list_collections")
+    names = milvus.call("list_collections")
     (collection,) = [name for name in names if name.startswith("lookdown_typed_")]
     query = {"collection_name": collection, "filter": "key >= 0", "output_fields": ["count(*)"]}
-    assert milvus.ask("query", **query)[0]["count(*)"] == 12
+    assert milvus.call("query", **query)[0]["count(*)"] == 12
     found = json.loads(run("search", tmp_path / "typed", tmp_path / "chips" / "3.png", "-k", 2, *served, "--json"))
     assert found["engine"] == "milvus"
     assert found["hits"][0]["id"].endswith("3.png")

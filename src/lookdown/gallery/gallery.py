@@ -402,9 +402,9 @@ class Gallery:
         """
         options: dict[str, Any] = {"clusters": clusters, "method": method, "labels": labels, "seed": seed, "use": use}
         if workers is not None:
-            from lookdown.gallery.scale.ray_shards import shards_on_ray
+            from lookdown.gallery.scale.ray_cluster import ray_shards
 
-            options["shards"] = partial(shards_on_ray, self._table, workers)
+            options["shards"] = partial(ray_shards, self._table, workers)
         return self._estimate("adapted", **options, progress=progress)
 
     def calibrate(

@@ -22,9 +22,12 @@ from lookdown.gallery.scale.milvus_server import MilvusServer
     [
         ({"uri": "host:19530"}, "'host:19530' is no address of a Milvus server; give it as http://host:19530"),
         ({"uri": "gallery.db"}, "no address"),
-        ({"uri": "http://host", "authority": Path(__file__)}, "http://host is not reached by TLS"),
-        ({"uri": "https://host", "certificate": Path(__file__)}, "goes with its key and with the authority"),
-        ({"uri": "https://host", "certificate": Path(__file__), "key": Path(__file__)}, "goes with its key"),
+        ({"uri": "http://host", "authority": Path(__file__)}, "http://host does not use TLS"),
+        ({"uri": "https://host", "certificate": Path(__file__)}, "certificate, key and authority go together"),
+        (
+            {"uri": "https://host", "certificate": Path(__file__), "key": Path(__file__)},
+            "certificate, key and authority go together",
+        ),
         ({"uri": "https://host", "authority": Path("nowhere.pem")}, "nowhere.pem is not there; give the PEM file"),
     ],
 )
@@ -49,7 +52,7 @@ def test_what_is_not_given_comes_from_the_environment(monkeypatch: pytest.Monkey
 
 def test_secrets_are_not_shown() -> None:
     server = MilvusServer(uri="http://me:secret@host:1/archive", token="secret")
-    assert server.shown == "http://host:1/archive"
+    assert server.public_uri == "http://host:1/archive"
     assert "token" not in repr(server)
 
 
@@ -57,12 +60,12 @@ def test_certificates_reach_the_client(tmp_path: Path) -> None:
     ca, ours, key = (tmp_path / name for name in ("ca.pem", "ours.pem", "ours.key"))
     for file in (ca, ours, key):
         file.touch()
-    assert milvus_server._security(MilvusServer(uri="http://host")) == {}
-    system = milvus_server._security(MilvusServer(uri="https://host", name="milvus.example"))
+    assert milvus_server._tls_options(MilvusServer(uri="http://host")) == {}
+    system = milvus_server._tls_options(MilvusServer(uri="https://host", name="milvus.example"))
     assert system == {"secure": True, "server_name": "milvus.example", "server_pem_path": ""}
-    one = milvus_server._security(MilvusServer(uri="https://host", authority=ca))
+    one = milvus_server._tls_options(MilvusServer(uri="https://host", authority=ca))
     assert one == {"secure": True, "server_name": "", "server_pem_path": str(ca)}
-    both = milvus_server._security(MilvusServer(uri="https://host", authority=ca, certificate=ours, key=key))
+    both = milvus_server._tls_options(MilvusServer(uri="https://host", authority=ca, certificate=ours, key=key))
     assert (both["ca_pem_path"], both["client_pem_path"], both["client_key_path"]) == (str(ca), str(ours), str(key))
 
 
@@ -72,7 +75,7 @@ def test_a_server_that_is_away_is_one_sentence_after_a_while() -> None:
     server = MilvusServer(uri=f"http://127.0.0.1:{port}", timeout=3)
     begin = time.monotonic()
     with pytest.raises(EngineError) as told:
-        server.ask("list_collections")
+        server.call("list_collections")
     assert 2 < time.monotonic() - begin < 30
     assert str(told.value).startswith(f"Milvus at http://127.0.0.1:{port} does not answer (")
     assert "start it or check the address, then run the same again" in str(told.value)
@@ -99,9 +102,9 @@ def test_what_passes_is_tried_again_and_what_does_not_is_told(monkeypatch: pytes
     def ask(*errors: Exception) -> tuple[Any, int]:
         client = _Flaky(*errors)
         monkeypatch.setattr(milvus_server, "_client", lambda server: client)
-        return MilvusServer(uri="http://host", timeout=5).ask("work", answer="done"), client.asked
+        return MilvusServer(uri="http://host", timeout=5).call("work", answer="done"), client.asked
 
-    monkeypatch.setattr(milvus_server, "_PAUSE", 0.001)
+    monkeypatch.setattr(milvus_server, "_FIRST_PAUSE_SECONDS", 0.001)
     assert ask() == ("done", 1)
     assert ask(MilvusException(503, "channel not available"), MilvusException(101, "not loaded")) == ("done", 3)
     with pytest.raises(EngineError, match=r"refuses: no such collection; check that it is a server of version 2\.3"):
@@ -109,7 +112,7 @@ def test_what_passes_is_tried_again_and_what_does_not_is_told(monkeypatch: pytes
     itself = MilvusException(2, "connection lost")
     itself.__cause__ = itself  # as `raise error from error` does
     assert ask(itself) == ("done", 2)
-    with pytest.raises(EngineError, match="does not let us in; set LOOKDOWN_MILVUS_TOKEN"):
+    with pytest.raises(EngineError, match="refuses our credentials; set LOOKDOWN_MILVUS_TOKEN"):
         ask(MilvusException(1401, "no right"))
 
 
@@ -137,9 +140,9 @@ def closed_milvus(milvus_binaries: Path, tmp_path: Path) -> Iterator[RunningMilv
 def test_tokens_and_certificates_open_a_closed_server(closed_milvus: RunningMilvus, tmp_path: Path) -> None:
     known: dict[str, Any] = {"uri": closed_milvus.uri, "authority": tmp_path / "server.pem", "timeout": 20.0}
     assert closed_milvus.uri.startswith("https")
-    assert MilvusServer(token="root:Milvus", **known).ask("list_collections") == []
+    assert MilvusServer(token="root:Milvus", **known).call("list_collections") == []
     for token in (None, "root:wrong"):
-        with pytest.raises(EngineError, match="does not let us in; set LOOKDOWN_MILVUS_TOKEN to user:password"):
-            MilvusServer(token=token, **known).ask("list_collections")
+        with pytest.raises(EngineError, match="refuses our credentials; set LOOKDOWN_MILVUS_TOKEN to user:password"):
+            MilvusServer(token=token, **known).call("list_collections")
     with pytest.raises(EngineError, match="does not answer"):  # nobody vouches for the certificate
-        MilvusServer(uri=closed_milvus.uri, token="root:Milvus", timeout=3).ask("list_collections")
+        MilvusServer(uri=closed_milvus.uri, token="root:Milvus", timeout=3).call("list_collections")

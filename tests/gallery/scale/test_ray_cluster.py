@@ -1,4 +1,4 @@
-"""Ray for as long as it is needed: what is done for each job comes back once, and what goes wrong is a sentence."""
+"""A Ray cluster: each job gives one result, and errors are sentences."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 from tests.gallery.scale.ray_nodes import RayNodes
 
 from lookdown.errors import GalleryError, MissingExtraError, WorkersError
-from lookdown.gallery.scale import ray_cluster
-from lookdown.gallery.scale.ray_cluster import workers_at
+from lookdown.gallery.scale import ray_cluster as module
+from lookdown.gallery.scale.ray_cluster import ray_cluster
 
 
 def square(number: int) -> tuple[int, int]:
@@ -34,22 +34,22 @@ def unlucky(number: int) -> int:
 def test_jobs_come_back_once_from_processes_of_the_nodes(nodes: RayNodes) -> None:
     import ray
 
-    with workers_at(nodes.address) as workers:
-        assert workers.processors == 2
-        done = dict(workers.spread(range(7), square))
+    with ray_cluster(nodes.address) as cluster:
+        assert cluster.cpus == 2
+        done = dict(cluster.map(square, range(7)))
         assert {place: value for place, (value, _) in done.items()} == {place: place**2 for place in range(7)}
         assert os.getpid() not in {pid for _, pid in done.values()}
-        shared = workers.share(np.arange(5))
+        shared = cluster.share(np.arange(5))
         assert ray.get(shared).sum() == 10
     assert not ray.is_initialized()
 
 
 def test_what_fails_on_a_node_is_told_with_its_name(nodes: RayNodes) -> None:
-    with workers_at(nodes.address) as workers:
+    with ray_cluster(nodes.address) as cluster:
         with pytest.raises(WorkersError, match=f"on {socket.gethostname()}: the disk is full; free it"):
-            list(workers.spread([3], unlucky))
-        with pytest.raises(WorkersError, match=r"failed: by nobody's fault; see that the same lookdown") as failed:
-            list(workers.spread([5], unlucky))
+            list(cluster.map(unlucky, [3]))
+        with pytest.raises(WorkersError, match=r"failed: by nobody's fault; check that the same lookdown") as failed:
+            list(cluster.map(unlucky, [5]))
     assert "in unlucky" in failed.value.__notes__[0]
 
 
@@ -58,8 +58,8 @@ def test_a_session_of_the_caller_stays(nodes: RayNodes) -> None:
 
     ray.init(nodes.address, logging_level=logging.ERROR, log_to_driver=False)
     try:
-        with workers_at("ray") as workers:
-            assert workers.processors == 2
+        with ray_cluster("ray") as cluster:
+            assert cluster.cpus == 2
         assert ray.is_initialized()
     finally:
         ray.shutdown()
@@ -67,19 +67,19 @@ def test_a_session_of_the_caller_stays(nodes: RayNodes) -> None:
 
 def test_the_address_may_come_from_the_environment(nodes: RayNodes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", nodes.address)
-    with workers_at("ray") as workers:
-        assert workers.processors == 2
+    with ray_cluster("ray") as cluster:
+        assert cluster.cpus == 2
 
 
 @pytest.mark.server
 def test_without_an_address_one_runs_on_this_machine_and_ends_even_after_an_error() -> None:
     import ray
 
-    with pytest.raises(KeyError, match="mine"), workers_at("ray") as workers:  # noqa: PT012
+    with pytest.raises(KeyError, match="mine"), ray_cluster("ray") as cluster:  # noqa: PT012
         (raylet,) = (node["NodeManagerAddress"] for node in ray.nodes())  # type: ignore[no-untyped-call]
         assert raylet == "127.0.0.1"
         assert not listens_beyond_loopback()
-        raise KeyError("mine", workers)
+        raise KeyError("mine", cluster)
     assert not ray.is_initialized()
 
 
@@ -109,7 +109,7 @@ def test_a_cluster_that_is_away_is_a_sentence(address: str) -> None:
         free.bind(("127.0.0.1", 0))
         named = address.format(port=free.getsockname()[1])
     told = rf"Ray at {named} cannot be had: .*; start it with `ray start --head`"
-    with pytest.raises(WorkersError, match=told), workers_at(named):
+    with pytest.raises(WorkersError, match=told), ray_cluster(named):
         pass
 
 
@@ -125,12 +125,12 @@ def test_a_door_that_fails_to_open_is_tried_again(failures: int, monkeypatch: py
             raise ConnectionAbortedError("Initialization failure from server:\nTraceback")
 
     monkeypatch.setattr(ray, "init", init)
-    monkeypatch.setattr(ray_cluster, "_knock", lambda address: None)
-    if failures == ray_cluster._TRIES:
+    monkeypatch.setattr(module, "_require_listener", lambda address: None)
+    if failures == module._CONNECT_TRIES:
         with pytest.raises(WorkersError, match="Ray at ray://host:10001 cannot be had: Initialization failure from"):
-            ray_cluster._connect("ray://host:10001")
+            module._connect("ray://host:10001")
     else:
-        ray_cluster._connect("ray://host:10001")
+        module._connect("ray://host:10001")
         assert len(tries) == failures + 1
 
 
@@ -144,13 +144,13 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(builtins, "__import__", without)
     told = r"work on Ray needs .* pip install 'lookdown\[ray\]'"
-    with pytest.raises(MissingExtraError, match=told), workers_at("ray"):
+    with pytest.raises(MissingExtraError, match=told), ray_cluster("ray"):
         pass
 
 
 def test_work_on_a_node_answers_with_results_and_with_what_a_user_can_mend() -> None:
     jobs = np.array([pickle.dumps(number) for number in (2, 3, 5)], object)
-    done = ray_cluster._done({"number": np.arange(3), "job": jobs}, unlucky)
+    done = module._run({"index": np.arange(3), "job": jobs}, unlucky)
     first, *others = (pickle.loads(result) for result in done["result"])
     assert first == 2
     assert [type(other) for other in others] == [WorkersError, WorkersError]

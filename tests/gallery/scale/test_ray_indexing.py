@@ -25,7 +25,7 @@ from lookdown.gallery.index.registry import ChipRegistry
 from lookdown.gallery.index.sources import chip_groups
 from lookdown.gallery.index.writer import AddReport
 from lookdown.gallery.scale import ray_indexing
-from lookdown.gallery.scale.ray_cluster import Workers
+from lookdown.gallery.scale.ray_cluster import RayCluster
 from lookdown.gallery.store.table import ChipTable
 from lookdown.networks import Embedder
 
@@ -121,15 +121,14 @@ def test_a_node_that_is_killed_loses_and_doubles_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each node has one processor and none to spare; jobs are small, so that many are still to be done."""
-    monkeypatch.setattr(ray_indexing, "_FEWEST", 4)
-    monkeypatch.setattr(ray_indexing, "_MOST", 4)
+    monkeypatch.setattr(ray_indexing, "_JOB_CHIPS", (4, 4))
     victim = nodes.nodes[-1]
     killed_at: list[int] = []
     workers_of: list[str] = []
-    spread = Workers.spread
+    real = RayCluster.map
 
-    def watched(self: Workers, jobs: Any, work: Any) -> Iterator[Any]:
-        for place, outcome in spread(self, jobs, work):
+    def watched(self: RayCluster, work: Any, jobs: Any) -> Iterator[Any]:
+        for place, outcome in real(self, work, jobs):
             workers_of.append(outcome.node_id)
             yield place, outcome
 
@@ -138,7 +137,7 @@ def test_a_node_that_is_killed_loses_and_doubles_nothing(
             killed_at.append(done)
             nodes.kill(victim)
 
-    monkeypatch.setattr(Workers, "spread", watched)
+    monkeypatch.setattr(RayCluster, "map", watched)
     gallery = Gallery.create(tmp_path / "gallery", embedder)
     try:
         added = gallery.add(archive, cutting=CUTTING, workers=nodes.address, progress=progress)
@@ -168,8 +167,9 @@ import sys
 from lookdown.gallery import Cutting, Gallery
 from lookdown.gallery.scale import ray_indexing
 
-ray_indexing._STEP = ray_indexing._MOST = ray_indexing._FEWEST = ray_indexing._TURNS = {step}
-ray_indexing._chips = lambda workers: {step}
+ray_indexing._STEP_CHIPS = ray_indexing._JOBS_PER_CPU = {step}
+ray_indexing._JOB_CHIPS = {step}, {step}
+ray_indexing._step_chips = lambda cluster: {step}
 def said(done, met, unit):
     print(done, flush=True)
 cutting = Cutting(scene_side=200, windows=(48,), classes=True, time="2021-06-01", sensor="S2A")
@@ -225,7 +225,7 @@ def work(
 ) -> tuple[Gallery, ray_indexing._Embedding]:
     gallery = Gallery.create(tmp_path / "gallery", embedder)
     records = ChipTable.open(gallery.path)
-    monkeypatch.setattr(ray_indexing, "_opened", lambda network: embedder)
+    monkeypatch.setattr(ray_indexing, "_open_network", lambda network: embedder)
     monkeypatch.setattr(ray_indexing, "_node_id", lambda: "here")
     return gallery, ray_indexing._Embedding(None, records.uri, records.storage_options)
 
@@ -237,8 +237,8 @@ def test_a_job_is_written_beside_the_table_and_becomes_part_of_it_by_a_commit(
     records = ChipTable.open(gallery.path)
     known = ChipRegistry(records)
     ((parts, told), last) = ray_indexing._steps(chip_groups([archive], CUTTING), known, 100)
-    jobs = ray_indexing._jobs(parts, known, Workers("here", 2))
-    assert {sum(len(part.rows) for part in job.parts) for job in jobs[:-1]} == {ray_indexing._FEWEST}
+    jobs = ray_indexing._jobs(parts, known, RayCluster("here", 2))
+    assert {job.chips for job in jobs[:-1]} == {ray_indexing._JOB_CHIPS[0]}
     outcomes = [embedding(job) for job in jobs]
     assert not len(records.snapshot())
     result = AddReport()
@@ -258,7 +258,7 @@ def test_images_that_a_node_does_not_see_are_told_and_not_taken_for_broken_ones(
     known = ChipRegistry(records)
     ((parts, _),) = ray_indexing._steps(chip_groups([tmp_path / "tanker"], Cutting()), known, 1000)
     (tmp_path / "tanker").rename(tmp_path / "unmounted")
-    (job,) = ray_indexing._jobs(parts, known, Workers("here", 1))[:1]
+    (job,) = ray_indexing._jobs(parts, known, RayCluster("here", 1))[:1]
     outcome = embedding(job)
     ray_indexing._commit(records, [], known, AddReport())
     (tmp_path / "unmounted").rename(tmp_path / "tanker")
@@ -273,7 +273,7 @@ def test_a_table_that_a_node_does_not_see_is_refused(
     records = ChipTable.open(gallery.path)
     known = ChipRegistry(records)
     ((parts, _),) = ray_indexing._steps(chip_groups([archive], CUTTING), known, 1000)
-    (job, *_) = ray_indexing._jobs(parts, known, Workers("here", 1))
+    (job, *_) = ray_indexing._jobs(parts, known, RayCluster("here", 1))
     there = embedding(job)
     for file in there.fragments[0].files:
         os.unlink(Path(records.uri, "data", file.path))  # noqa: PTH108  # as if it were on the disk of the node

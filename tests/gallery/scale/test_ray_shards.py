@@ -13,9 +13,8 @@ from tests.gallery.scale.ray_nodes import RayNodes
 
 from lookdown.errors import WorkersError
 from lookdown.gallery import Gallery
-from lookdown.gallery.scale import ray_shards
-from lookdown.gallery.scale.ray_cluster import Workers
-from lookdown.gallery.scale.ray_shards import TableShards, shards_on_ray
+from lookdown.gallery.scale import ray_cluster
+from lookdown.gallery.scale.ray_cluster import RayCluster, RayShards, ray_shards
 from lookdown.gallery.store.snapshot import Embeddings
 from lookdown.gallery.store.table import ChipTable
 from lookdown.metrics import PairMoments
@@ -38,11 +37,11 @@ def moments(rows: Embeddings, begin: int) -> PairMoments:
 def test_metrics_and_moments_are_those_of_one_process(
     nodes: RayNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ray_shards, "_FEWEST", 128)
+    monkeypatch.setattr(ray_cluster, "_SHARD_ROWS", (128, 1024))
     gallery = holed(tmp_path / "g")
     ids = gallery.snapshot.ids.to_pylist()
     gallery.label(ids[:40], [f"kind {place % 4}" for place in range(40)])
-    with shards_on_ray(ChipTable.open(gallery.path), nodes.address) as parts:
+    with ray_shards(ChipTable.open(gallery.path), nodes.address) as parts:
         found = reduce(add, parts.map(moments))
     whole = moments(gallery.snapshot.embeddings(), 0)
     assert found.samples == whole.samples == 992
@@ -60,13 +59,13 @@ def test_metrics_and_moments_are_those_of_one_process(
 def test_rows_are_fetched_and_read_in_parts_as_the_snapshot_has_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ray_shards, "_FEWEST", 128)
+    monkeypatch.setattr(ray_cluster, "_SHARD_ROWS", (128, 1024))
     monkeypatch.setattr(
-        Workers, "spread", lambda self, jobs, work: reversed([(place, work(job)) for place, job in enumerate(jobs)])
+        RayCluster, "map", lambda self, work, jobs: reversed([(index, work(job)) for index, job in enumerate(jobs)])
     )
     gallery = holed(tmp_path / "g")
-    records, snapshot = ChipTable.open(gallery.path), gallery.snapshot
-    parts = TableShards(Workers("here", 2), records, snapshot)
+    table, snapshot = ChipTable.open(gallery.path), gallery.snapshot
+    parts = RayShards(RayCluster("here", 2), table, snapshot)
     gallery.remove([snapshot.ids[0].as_py()])  # later than the snapshot
     whole = snapshot.embeddings()
     assert parts.shape == whole.shape
@@ -81,4 +80,4 @@ def test_rows_are_fetched_and_read_in_parts_as_the_snapshot_has_them(
 
 def test_a_table_that_a_node_does_not_see_is_told() -> None:
     with pytest.raises(WorkersError, match="no table at /nowhere; put the gallery on a disk that every node has"):
-        ray_shards._OnRows("/nowhere", 1, {}, moments)(range(5))
+        ray_cluster._OnRows("/nowhere", 1, {}, moments)(range(5))

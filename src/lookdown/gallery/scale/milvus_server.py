@@ -1,7 +1,8 @@
-"""Where a Milvus server is and how to speak to it: retries while it is away, and one sentence when it stays away."""
+"""The connection to a Milvus server: retries while it does not answer, and one sentence when it never does."""
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import re
@@ -14,38 +15,40 @@ from typing import Any
 
 from lookdown.errors import EngineError, InputError
 
-__all__ = ["MilvusServer"]
+__all__ = ["MilvusGallery", "MilvusServer"]
 
-_CONNECT = 10.0  # seconds until an address that nobody answers at is given up
-_ONE_TRY = 20.0  # seconds for one call: work that takes longer is sent in parts
-_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between tries
+_CONNECT_SECONDS = 10.0  # until we give up an address that nobody answers at
+_CALL_SECONDS = 20.0  # for one call; longer work is sent in parts
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 5.0  # between tries
 _FORMS = "give it as http://host:19530, or https:// for TLS"
 _URI = re.compile(r"https?://[^\s/]+(/\w*)?")
-# What no second try mends: numbers of the server (no such collection, a bad parameter, no right to it), and gRPC's.
-_FINAL = {100, 1100, 1101, 1400, 1401}
+_PATHS = ("authority", "certificate", "key")
+# Errors that no retry can mend: Milvus's codes (no such collection, a bad parameter, no permission), and gRPC's.
+_FINAL_CODES = {100, 1100, 1101, 1400, 1401}
 _FINAL_STATUS = {"INVALID_ARGUMENT", "UNIMPLEMENTED"}
-_REFUSED = {"UNAUTHENTICATED", "PERMISSION_DENIED"}
+_REFUSED_CODES = {1400, 1401}
+_REFUSED_STATUS = {"UNAUTHENTICATED", "PERMISSION_DENIED"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MilvusServer:
-    """A server, and what it takes to be let in. Nothing of this is written into a gallery."""
+    """A Milvus server and the credentials for it. None of this is written into a gallery."""
 
     uri: str  # http://host:19530, https:// for TLS; a path names a database
-    token: str | None = field(default=None, repr=False)  # user:password, or what the server calls a token
-    authority: Path | None = None  # PEM that vouches for the server; None takes those of the system
-    certificate: Path | None = None  # PEM of ours, where the server asks who we are
-    key: Path | None = field(default=None, repr=False)  # of that certificate
-    name: str | None = None  # in the server's certificate, where it is not the host's
-    timeout: float = 60.0  # seconds that a call may take, tries while the server is away included
+    token: str | None = field(default=None, repr=False)  # user:password, or a token of the server
+    authority: Path | None = None  # PEM of the authority that signed the server's certificate; None: the system's
+    certificate: Path | None = None  # PEM of the client, where the server asks for one
+    key: Path | None = field(default=None, repr=False)  # of the client's certificate
+    name: str | None = None  # in the server's certificate, where it differs from the host
+    timeout: float = 60.0  # seconds that a call may take, retries included
 
     def __post_init__(self) -> None:
         if not _URI.fullmatch(self.uri):
-            raise InputError(f"{self.shown!r} is no address of a Milvus server; {_FORMS}")
+            raise InputError(f"{self.public_uri!r} is no address of a Milvus server; {_FORMS}")
         if (self.certificate is None) != (self.key is None) or (self.certificate and self.authority is None):
-            raise InputError("a certificate of ours goes with its key and with the authority of the server; give all")
+            raise InputError("certificate, key and authority go together; give all three")
         if (self.authority or self.name) and not self.uri.startswith("https"):
-            raise InputError(f"{self.shown} is not reached by TLS; give it as https://, or leave the certificates out")
+            raise InputError(f"{self.public_uri} does not use TLS; give it as https://, or omit the certificates")
         for file in (self.authority, self.certificate, self.key):
             if file is not None and not file.is_file():
                 raise InputError(f"{file} is not there; give the PEM file of the certificate")
@@ -53,98 +56,130 @@ class MilvusServer:
     @classmethod
     def from_environment(cls, uri: str | None = None) -> MilvusServer:
         """Read what is not given from LOOKDOWN_MILVUS_URI, _TOKEN, _AUTHORITY, _CERTIFICATE, _KEY and _NAME."""
-        told = {name: os.environ.get(f"LOOKDOWN_MILVUS_{name.upper()}") or None for name in _TOLD}
-        address = uri or told.pop("uri")
-        if address is None:
+        names = ("uri", "token", "name", *_PATHS)
+        values: dict[str, Any] = {name: os.environ.get(f"LOOKDOWN_MILVUS_{name.upper()}") for name in names}
+        values = {name: Path(value) if name in _PATHS else value for name, value in values.items() if value}
+        if uri:
+            values["uri"] = uri
+        if "uri" not in values:
             raise InputError(f"say where the Milvus server is, by --uri or LOOKDOWN_MILVUS_URI; {_FORMS}")
-        authority, certificate, key = (
-            Path(text) if (text := told[name]) else None for name in ("authority", "certificate", "key")
-        )
-        return cls(
-            uri=address,
-            token=told["token"],
-            authority=authority,
-            certificate=certificate,
-            key=key,
-            name=told["name"],
-        )
+        return cls(**values)
 
     @property
-    def shown(self) -> str:
-        """The address without what opens the door."""
+    def public_uri(self) -> str:
+        """The address without user and password."""
         return re.sub(r"//[^@/]*@", "//", self.uri)
 
-    def ask(self, what: str, **arguments: Any) -> Any:
-        """Call a method of pymilvus' client; while the server is away, wait and try again until the time is up."""
-        client = self._tried(lambda left: _client(self), min(self.timeout, _CONNECT))
-        return self._tried(lambda left: getattr(client, what)(timeout=min(left, _ONE_TRY), **arguments), self.timeout)
+    def call(self, method: str, **arguments: Any) -> Any:
+        """Call a method of pymilvus's client; while the server does not answer, wait and retry until the timeout."""
+        client = self._retry(lambda left: _client(self), min(self.timeout, _CONNECT_SECONDS))
+        return self._retry(
+            lambda left: getattr(client, method)(timeout=min(left, _CALL_SECONDS), **arguments), self.timeout
+        )
 
-    def _tried(self, work: Callable[[float], Any], seconds: float) -> Any:
+    def has_collection(self, name: str) -> bool:
+        """Whether there is a collection of this name."""
+        return bool(self.call("has_collection", collection_name=name))
+
+    def _retry(self, work: Callable[[float], Any], seconds: float) -> Any:
         from grpc import RpcError
         from pymilvus.exceptions import MilvusException
 
-        deadline, pause = time.monotonic() + seconds, _PAUSE
+        deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE_SECONDS
         while True:
             try:
                 return work(max(0.1, deadline - time.monotonic()))
             except (MilvusException, RpcError) as error:
                 if _is_final(error) or time.monotonic() >= deadline:
-                    raise self._told(error) from error
+                    raise self._explain(error) from error
             time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
-    def _told(self, error: Exception) -> EngineError:
-        if _status(error) in _REFUSED or _code(error) in (1400, 1401) or "auth check fail" in str(error):
+    def _explain(self, error: Exception) -> EngineError:
+        if _is_refused(error):
             return EngineError(
-                f"Milvus at {self.shown} does not let us in; set LOOKDOWN_MILVUS_TOKEN to user:password or to a token "
-                "that it knows"
+                f"Milvus at {self.public_uri} refuses our credentials; set LOOKDOWN_MILVUS_TOKEN to user:password or "
+                "to a token that it knows"
             )
         reason = (getattr(error, "message", "") or str(error)).strip().splitlines()[0][:200]
         if _is_final(error):
             return EngineError(
-                f"Milvus at {self.shown} refuses: {reason}; check that it is a server of version 2.3 or later, and "
-                "open the gallery again"
+                f"Milvus at {self.public_uri} refuses: {reason}; check that it is a server of version 2.3 or later, "
+                "and open the gallery again"
             )
         return EngineError(
-            f"Milvus at {self.shown} does not answer ({reason}); start it or check the address, then run the same "
+            f"Milvus at {self.public_uri} does not answer ({reason}); start it or check the address, then run the same "
             "again: the chips are in the gallery, and what the server has is kept"
         )
 
 
-_TOLD = ("uri", "token", "authority", "certificate", "key", "name")
+@dataclass(frozen=True, slots=True)
+class MilvusGallery:
+    """A gallery on a server: one collection per metric, and an alias for the collection of the metric in use."""
+
+    server: MilvusServer
+    alias: str
+
+    @classmethod
+    def of(cls, server: MilvusServer, folder: Path, lineage: str) -> MilvusGallery:
+        """Derive the alias from the folder and from `lineage`, which differs for a new gallery at the same path."""
+        word = re.sub(r"\W", "_", folder.resolve().name, flags=re.ASCII)[:40]
+        digest = hashlib.blake2b(f"{folder.resolve()}\n{lineage}".encode("utf-8", "surrogatepass"), digest_size=6)
+        return cls(server, f"lookdown_{word}_{digest.hexdigest()}")
+
+    def collection(self, metric: str) -> str:
+        """Return the name of the collection of a metric."""
+        return f"{self.alias}_{metric.replace('-', '_')}"
+
+    def use(self, metric: str) -> None:
+        """Point the alias to the collection of a metric."""
+        method = "alter_alias" if self.alias in self._aliases("") else "create_alias"
+        self.server.call(method, collection_name=self.collection(metric), alias=self.alias)
+
+    def drop(self, metric: str) -> None:
+        """Remove the collection of a metric, if there is one."""
+        name = self.collection(metric)
+        if self.server.has_collection(name):
+            for alias in self._aliases(name):  # left where the metric in use was changed without this server
+                self.server.call("drop_alias", alias=alias)
+            self.server.call("drop_collection", collection_name=name)
+
+    def _aliases(self, collection: str) -> list[str]:
+        return list(self.server.call("list_aliases", collection_name=collection)["aliases"])
 
 
 @cache
 def _client(server: MilvusServer) -> Any:
-    """Connect, once a process."""
+    """Connect, once per process."""
     from pymilvus import MilvusClient
 
-    logging.getLogger("pymilvus").addHandler(logging.NullHandler())  # it prints what we tell in a sentence
+    logging.getLogger("pymilvus").addHandler(logging.NullHandler())  # our own sentence says it
     return MilvusClient(
         server.uri,
         token=server.token or "",
-        timeout=min(server.timeout, _CONNECT),
-        dedicated=True,  # it would share a connection by address and token, and forget the certificates
-        **_security(server),
+        timeout=min(server.timeout, _CONNECT_SECONDS),
+        dedicated=True,  # a shared connection would ignore the certificates
+        **_tls_options(server),
     )
 
 
-def _security(server: MilvusServer) -> Mapping[str, Any]:
-    """Return what pymilvus calls it; it reads one authority for a server that asks for nothing, and another else."""
+def _tls_options(server: MilvusServer) -> Mapping[str, Any]:
+    """Return the options of pymilvus, which names the authority differently where the client has a certificate."""
     if not server.uri.startswith("https"):
         return {}
-    known = {"secure": True, "server_name": server.name or ""}
+    options = {"secure": True, "server_name": server.name or ""}
     if server.certificate is None:
-        return known | {"server_pem_path": str(server.authority or "")}
-    return known | {
-        "ca_pem_path": str(server.authority),
-        "client_pem_path": str(server.certificate),
-        "client_key_path": str(server.key),
-    }
+        return options | {"server_pem_path": str(server.authority or "")}
+    files = {"ca_pem_path": server.authority, "client_pem_path": server.certificate, "client_key_path": server.key}
+    return options | {name: str(file) for name, file in files.items()}
 
 
 def _is_final(error: Exception) -> bool:
-    return _code(error) in _FINAL or _status(error) in _FINAL_STATUS | _REFUSED or "auth check fail" in str(error)
+    return _is_refused(error) or _code(error) in _FINAL_CODES or _status(error) in _FINAL_STATUS
+
+
+def _is_refused(error: Exception) -> bool:
+    return _status(error) in _REFUSED_STATUS or _code(error) in _REFUSED_CODES or "auth check fail" in str(error)
 
 
 def _code(error: Exception) -> int | None:
@@ -153,9 +188,9 @@ def _code(error: Exception) -> int | None:
 
 
 def _status(error: Exception) -> str:
-    """Return the name of gRPC's status: a method of its errors, the code of some of pymilvus', or of their cause."""
-    for one in (error, error.__cause__):  # which pymilvus sometimes sets to the error itself
-        code = getattr(one, "code", None)
+    """Return the name of gRPC's status: from a method of gRPC's errors, or from the code of pymilvus's or its cause."""
+    for candidate in (error, error.__cause__):
+        code = getattr(candidate, "code", None)
         if name := getattr(code() if callable(code) else code, "name", ""):
             return str(name)
     return ""

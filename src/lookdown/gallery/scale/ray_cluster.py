@@ -1,101 +1,98 @@
-"""Ray, for as long as it is needed: the cluster that an address names, or one that is started on this machine."""
+"""A Ray cluster: one that an address names, or one that we start on this machine and stop again."""
 
 from __future__ import annotations
 
 import logging
+import math
 import os
 import pickle
 import socket
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lookdown.adaptation.shards import Shards
 from lookdown.errors import LookdownError, MissingExtraError, WorkersError
+from lookdown.gallery.store.snapshot import Embeddings, Snapshot
+from lookdown.gallery.store.table import ChipTable
 
-__all__ = ["RAY", "Workers", "workers_at"]
+__all__ = ["RayCluster", "RayShards", "ray_cluster", "ray_shards"]
 
 J = TypeVar("J")
-R = TypeVar("R")
+T = TypeVar("T")
 
-RAY = "ray"  # instead of an address: that of RAY_ADDRESS, else this machine
+_ANY = "ray"  # instead of an address: the cluster of RAY_ADDRESS, or else one on this machine
 _QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is told to anybody
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # as Ray will have it anyway, and warns of until then
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray's future default; without it Ray warns
 }
-_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # what is started here can be reached from here only
-_PATIENCE = 10.0  # seconds
-_TRIES = 3
-_NEXT = (
-    "start it with `ray start --head`; host:6379 is for machines that have joined by `ray start --address`, others "
-    "come in by ray://host:10001"
+_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # a cluster that we start listens on loopback only
+_CONNECT_SECONDS = 10.0
+_CONNECT_TRIES = 3
+_SHARD_ROWS = 8_192, 262_144  # at least and at most: 64 MB of 64 numbers each
+_START_RAY = (
+    "start it with `ray start --head`; use host:6379 on machines that have joined by `ray start --address`, and "
+    "ray://host:10001 on others"
 )
-_ALIKE = (
-    "see that the same lookdown, with the same extras, is installed on every node, and run the same again: what was "
+_CHECK_NODES = (
+    "check that the same lookdown, with the same extras, is installed on every node, and run the same again: what was "
     "added before is kept"
 )
-_LOGS = "see its logs in /tmp/ray"
 
 
 @dataclass(frozen=True, slots=True)
-class Workers:
-    """A cluster that can be given work."""
+class RayCluster:
+    """A cluster that we are connected to."""
 
     address: str
-    processors: int
-
-    @property
-    def by_the_door(self) -> bool:
-        """Whether we came in by ray://, from a machine that is none of the nodes."""
-        import ray
-
-        return bool(ray.util.client.ray.is_connected())  # type: ignore[no-untyped-call]
+    cpus: int
 
     def share(self, value: Any) -> Any:
-        """Send something to all machines, once; `ray.get` of what is returned is the thing."""
+        """Put a value into Ray's object store, and return the reference for `ray.get` on a node."""
         import ray
 
         return ray.put(value)
 
-    def spread(self, jobs: Sequence[J], work: Callable[[J], R]) -> Iterator[tuple[int, R]]:
-        """Do work for each job, on a processor each, and yield what came of it with the job's number, as they end.
+    def map(self, work: Callable[[J], T], jobs: Sequence[J]) -> Iterator[tuple[int, T]]:
+        """Run `work` on each job, one CPU each; yield the index of a job and its result, in the order they finish.
 
-        Jobs that a machine had in hand when it was lost are done again by others. They are tasks, not actors: an actor
-        that is to start again waits for a processor that the others never give back.
+        Jobs of a node that dies run again on others. They are tasks, not actors: an actor waits for a free CPU before
+        it restarts, and there may be none.
         """
         import ray
 
-        packed = [{"number": number, "job": pickle.dumps(job)} for number, job in enumerate(jobs)]
-        outcomes: Iterable[tuple[int, bytes]]
+        packed = [{"index": index, "job": pickle.dumps(job)} for index, job in enumerate(jobs)]
+        is_client = ray.util.client.ray.is_connected()  # type: ignore[no-untyped-call]  # connected by ray://
         try:
-            if self.by_the_door:  # Ray Data runs on nodes only, so one of them takes our part
-                task = ray.remote(num_cpus=0)(_all_outcomes).remote(packed, work)
-                whole: list[tuple[int, bytes]] = ray.get(task)
-                outcomes = whole
-            else:
-                outcomes = _outcomes(packed, work)
-            for number, outcome in outcomes:
-                result = pickle.loads(outcome)  # of our own code, wherever that ran
+            # Ray Data does not run in a client, so a node runs it there.
+            results = ray.get(ray.remote(num_cpus=0)(_list_results).remote(packed, work)) if is_client else None
+            for index, encoded in _results(packed, work) if results is None else results:
+                result = pickle.loads(encoded)  # written by `_run` on a node
                 if isinstance(result, WorkersError):
                     raise result
-                yield number, result
+                yield index, result
         except ray.exceptions.RayError as error:
-            raise WorkersError(f"work on Ray ({self.address}) failed: {_reason(error)}; {_ALIKE}") from error
+            raise WorkersError(f"work on Ray ({self.address}) failed: {_reason(error)}; {_CHECK_NODES}") from error
 
 
 @contextmanager
-def workers_at(address: str) -> Iterator[Workers]:
-    """Have a cluster at hand; what was begun for this ends with it, and a session of the caller's own stays."""
-    named = os.environ.get("RAY_ADDRESS") if address == RAY else address
-    quiet = _QUIET if named else _QUIET | _LOOPBACK
-    os.environ.update({name: value for name, value in quiet.items() if name not in os.environ})
+def ray_cluster(address: str) -> Iterator[RayCluster]:
+    """Connect to the cluster at an address (`host:6379`, `ray://host:10001`, `ray`), and disconnect at the end.
+
+    A connection that the caller has already is used and kept. A cluster that we start for `ray` is stopped.
+    """
+    named = os.environ.get("RAY_ADDRESS") if address == _ANY else address
+    settings = _QUIET if named else _QUIET | _LOOPBACK
+    os.environ.update({name: value for name, value in settings.items() if name not in os.environ})
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Ray Data warns of its own defaults
@@ -106,83 +103,139 @@ def workers_at(address: str) -> Iterator[Workers]:
             context = ray.data.DataContext.get_current()
     except ModuleNotFoundError as error:
         raise MissingExtraError("work on Ray", "ray") from error
-    begun = not ray.is_initialized()
+    connects = not ray.is_initialized()
     try:
-        if begun:
+        if connects:
             context.enable_progress_bars = context.print_on_execution_start = False
             logging.getLogger("ray.data").setLevel(logging.ERROR)
             _connect(named)
         resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-        yield Workers(address, max(1, int(resources.get("CPU", 1))))
+        yield RayCluster(address, max(1, int(resources.get("CPU", 1))))
     finally:
-        if begun:
+        if connects:
             ray.shutdown()
 
 
-def _connect(named: str | None) -> None:
+@contextmanager
+def ray_shards(table: ChipTable, address: str, snapshot: Snapshot | None = None) -> Iterator[RayShards]:
+    """Connect to a cluster that reads the embeddings of a gallery, as they are now or in a snapshot."""
+    with ray_cluster(address) as cluster:
+        yield RayShards(cluster, table, snapshot or table.snapshot())
+
+
+class RayShards(Shards):
+    """The embeddings of one version of the table; the nodes read runs of its rows."""
+
+    def __init__(self, cluster: RayCluster, table: ChipTable, snapshot: Snapshot) -> None:
+        self.shape = len(snapshot), snapshot.dimension
+        self.dtype = np.dtype(np.float32)
+        self._cluster, self._table, self._snapshot = cluster, table, snapshot
+
+    def __getitem__(self, rows: slice | NDArray[np.integer]) -> Embeddings:
+        if isinstance(rows, slice):
+            return self._snapshot.embeddings(None if rows == slice(None) else np.arange(len(self))[rows])
+        return self._snapshot.embeddings(np.asarray(rows, np.intp))
+
+    def map(self, work: Callable[[Embeddings, int], T]) -> Iterator[T]:
+        """Run `work` on each shard on some node; yield the results in the order of the rows."""
+        least, most = _SHARD_ROWS
+        size = min(max(least, math.ceil(len(self) / (2 * self._cluster.cpus))), most)
+        jobs = [range(begin, min(begin + size, len(self))) for begin in range(0, len(self), size)]
+        on_rows = _OnRows(self._table.uri, self._snapshot.version, self._table.storage_options, work)
+        waiting: dict[int, T] = {}
+        following = 0
+        for index, result in self._cluster.map(on_rows, jobs):
+            waiting[index] = result
+            while following in waiting:
+                yield waiting.pop(following)
+                following += 1
+
+
+@dataclass(frozen=True, slots=True)
+class _OnRows:
+    """What is sent to the nodes: the table, and the work on some of its rows."""
+
+    uri: str
+    version: int
+    storage_options: dict[str, str]
+    work: Callable[[Embeddings, int], Any]
+
+    def __call__(self, rows: range) -> Any:
+        import lance
+
+        if "://" not in self.uri and not Path(self.uri).is_dir():
+            raise WorkersError(
+                f"there is no table at {self.uri}; put the gallery on a disk that every node has under the same path"
+            )
+        table = lance.dataset(self.uri, version=self.version, storage_options=self.storage_options or None)
+        column = table.scanner(columns=["embedding"], offset=rows.start, limit=len(rows)).to_table()["embedding"]
+        values = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        return self.work(np.asarray(values, np.float32).reshape(len(rows), -1), rows.start)
+
+
+def _connect(address: str | None) -> None:
     import ray
 
     options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Lance warns of forks; those of Ray become other programs at once
-            if not named:
+            warnings.simplefilter("ignore")  # Lance warns of forks; Ray's forks replace their program at once
+            if not address:
                 ray.init("local", include_dashboard=False, _node_ip_address="127.0.0.1", **options)
                 return
-            _knock(named)
-            for left in reversed(range(_TRIES)):
+            _require_listener(address)
+            for left in reversed(range(_CONNECT_TRIES)):
                 try:
-                    ray.init(named, **options)
+                    ray.init(address, **options)
                     return
-                except ConnectionAbortedError:  # the process behind the door of ray:// died as it was forked
+                except ConnectionAbortedError:  # the server process of ray:// died as it was forked
                     ray.shutdown()
                     if not left:
                         raise
-    except (OSError, RuntimeError, ValueError, AssertionError) as error:  # whichever step of it fails
-        where = f"at {named}" if named else "on this machine"
-        raise WorkersError(f"Ray {where} cannot be had: {_reason(error)}; {_NEXT if named else _LOGS}") from error
+    except (OSError, RuntimeError, ValueError, AssertionError) as error:
+        where, next_step = (f"at {address}", _START_RAY) if address else ("on this machine", "see its logs in /tmp/ray")
+        raise WorkersError(f"Ray {where} cannot be had: {_reason(error)}; {next_step}") from error
 
 
-def _knock(address: str) -> None:
-    """Raise if nobody is there: Ray itself would go on trying for minutes."""
-    place = urlsplit(address if "://" in address else f"//{address}")
-    port = place.port or (10001 if place.scheme == "ray" else None)
-    if place.hostname and port:
-        socket.create_connection((place.hostname, port), _PATIENCE).close()
+def _require_listener(address: str) -> None:
+    """Raise if nobody listens at the address: Ray itself would retry for minutes."""
+    parts = urlsplit(address if "://" in address else f"//{address}")
+    port = parts.port or (10001 if parts.scheme == "ray" else None)
+    if parts.hostname and port:
+        socket.create_connection((parts.hostname, port), _CONNECT_SECONDS).close()
 
 
-def _outcomes(packed: list[dict[str, Any]], work: Callable[[Any], Any]) -> Iterator[tuple[int, bytes]]:
+def _results(packed: list[dict[str, Any]], work: Callable[[Any], Any]) -> Iterator[tuple[int, bytes]]:
     import ray.data
 
-    todo = ray.data.from_items(packed, override_num_blocks=len(packed))  # a block a job
-    done = todo.map_batches(partial(_done, work=work), batch_size=None, batch_format="numpy", num_cpus=1)
+    jobs = ray.data.from_items(packed, override_num_blocks=len(packed))  # one block per job
+    done = jobs.map_batches(partial(_run, work=work), batch_size=None, batch_format="numpy", num_cpus=1)
     for row in done.iter_rows():
-        yield row["number"], row["result"]
+        yield row["index"], row["result"]
 
 
-def _all_outcomes(packed: list[dict[str, Any]], work: Callable[[Any], Any]) -> list[tuple[int, bytes]]:
-    """Return the outcomes at once; it runs on a node."""
-    return [*_outcomes(packed, work)]
+def _list_results(packed: list[dict[str, Any]], work: Callable[[Any], Any]) -> list[tuple[int, bytes]]:
+    return [*_results(packed, work)]
 
 
-def _done(batch: dict[str, NDArray[Any]], work: Callable[[Any], Any]) -> dict[str, NDArray[Any]]:
-    """Do the work on a node; what goes wrong is told with the name of the node."""
+def _run(batch: dict[str, NDArray[Any]], work: Callable[[Any], Any]) -> dict[str, NDArray[Any]]:
+    """Run jobs on a node; an error becomes a WorkersError that names the node."""
     results = np.empty(len(batch["job"]), object)
-    for place, job in enumerate(batch["job"]):
+    for index, job in enumerate(batch["job"]):
         try:
             result = work(pickle.loads(job))
         except LookdownError as error:
             result = WorkersError(f"on {socket.gethostname()}: {error}")
         except Exception as error:  # Ray would wrap it in pages of its own
-            result = WorkersError(f"work on {socket.gethostname()} failed: {_reason(error)}; {_ALIKE}")
+            result = WorkersError(f"work on {socket.gethostname()} failed: {_reason(error)}; {_CHECK_NODES}")
             result.add_note(traceback.format_exc())
-        results[place] = pickle.dumps(result)
-    return {"number": batch["number"], "result": results}
+        results[index] = pickle.dumps(result)
+    return {"index": batch["index"], "result": results}
 
 
 def _reason(error: BaseException) -> str:
-    """Return what went wrong, in a line."""
-    error = getattr(error, "cause", None) or error  # of what failed on a node
-    told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    lines = told.strip().splitlines() or [type(error).__name__]
+    """Return the first line of an error, or of its cause on a node."""
+    error = getattr(error, "cause", None) or error
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    lines = text.strip().splitlines() or [type(error).__name__]
     return lines[0].rstrip(".")

@@ -1,7 +1,7 @@
-"""Chips into the table by the machines of a Ray cluster: each reads, embeds and writes its share; here it is committed.
+"""Add chips to the table by a Ray cluster: its nodes read, embed and write, and this process commits what they wrote.
 
-A step is some thousand chips, in the table as a whole or not at all. Which chips are new is found out here, so that a
-run that was interrupted goes on where it was.
+Several thousand chips are one step, which the table gets as a whole or not at all. This process finds out which chips
+are new, so an interrupted run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lookdown.errors import WorkersError
 from lookdown.gallery.index.registry import ChipRegistry, Selection, select_new
 from lookdown.gallery.index.sources import ChipGroup, Row
 from lookdown.gallery.index.writer import AddReport, embedded_batches
-from lookdown.gallery.scale.ray_cluster import Workers, workers_at
+from lookdown.gallery.scale.ray_cluster import RayCluster, ray_cluster
 from lookdown.gallery.store.table import ChipTable, as_table, schema
 from lookdown.networks.network_folder import PackedNetwork
 from lookdown.progress import Progress
@@ -30,38 +30,42 @@ if TYPE_CHECKING:
 
 __all__ = ["add_chips_on_ray"]
 
-_STEP = 16_384  # chips that are committed together, or more where there are many processors
-_FEWEST, _MOST = 16, 512  # chips in a job: a second or some of work, which is what a lost machine costs
-_TURNS = 8  # jobs for each processor in a step: the last ones leave few idle
-_TIDY = 8  # steps between two merges of small files
+_STEP_CHIPS = 16_384  # committed together, or more where there are many CPUs
+_JOB_CHIPS = 16, 512  # at least and at most: a few seconds of work, which is what a lost node costs
+_JOBS_PER_CPU = 8  # in one step, so that few CPUs are idle at its end
+_TIDY_STEPS = 8  # between two merges of small files
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """Chips for one machine, and the first of as many numbers for them."""
+    """Chips for one task, and the first of their keys."""
 
-    parts: list[ChipGroup]
+    groups: list[ChipGroup]
     first_key: int
+
+    @property
+    def chips(self) -> int:
+        return sum(len(group.rows) for group in self.groups)
 
 
 @dataclass(slots=True)
 class _Outcome:
-    """What a machine made of a job."""
+    """The result of a job."""
 
-    node: str
-    node_id: str  # as Ray has it
-    fragments: list[Any] = field(default_factory=list)  # of the table, written and not yet part of it
+    node: str  # its host name
+    node_id: str  # Ray's
+    fragments: list[Any] = field(default_factory=list)  # of the table, written but not committed
     added: int = 0
     skipped: dict[str, str] = field(default_factory=dict)
     failed: list[Row] = field(default_factory=list)
-    unseen: list[str] = field(default_factory=list)  # files that are not there, on that machine
+    unseen: list[str] = field(default_factory=list)  # files that do not exist on that node
 
 
 @dataclass(frozen=True, slots=True)
 class _Embedding:
-    """The work itself, as it is sent to the machines."""
+    """What is sent to the nodes: how to do a job."""
 
-    network: Any  # where Ray keeps the packed one
+    network: Any  # Ray's reference to the packed network
     uri: str
     storage_options: dict[str, str]
 
@@ -72,8 +76,8 @@ class _Embedding:
         if "://" not in self.uri and not Path(self.uri, "_versions").is_dir():
             outcome.unseen = [self.uri]
             return outcome
-        embedder = _opened(self.network)
-        for batch in embedded_batches(job.parts, embedder):
+        embedder = _open_network(self.network)
+        for batch in embedded_batches(job.groups, embedder):
             if batch.rows:
                 tables.append(as_table(batch.rows, batch.embeddings, first_key=job.first_key + outcome.added))
             outcome.added += len(batch.rows)
@@ -88,109 +92,110 @@ class _Embedding:
 
 
 def add_chips_on_ray(
-    records: ChipTable, embedder: AnyEmbedder, parts: Iterable[ChipGroup], progress: Progress, address: str
+    table: ChipTable, embedder: AnyEmbedder, groups: Iterable[ChipGroup], progress: Progress, address: str
 ) -> AddReport:
-    """Do what `add_chips` does, on the machines of a Ray cluster."""
-    known, result, done, met = ChipRegistry(records), AddReport(), 0, 0
-    with workers_at(address) as workers, closing(ahead(_steps(parts, known, _chips(workers)))) as steps:
-        work = _Embedding(workers.share(PackedNetwork.of(embedder)), records.uri, records.storage_options)
-        for number, (some, told) in enumerate(steps, start=1):
-            result.present += told.present
-            result.skipped |= told.skipped
-            done += told.present + told.failed
-            met += told.present + told.failed + len(told.positions)
-            jobs = _jobs(some, known, workers)
+    """Do what `add_chips` does, on the Ray cluster at an address."""
+    registry, report, done, total = ChipRegistry(table), AddReport(), 0, 0
+    with ray_cluster(address) as cluster, closing(ahead(_steps(groups, registry, _step_chips(cluster)))) as steps:
+        network = cluster.share(PackedNetwork.of(embedder))
+        for number, (new, selection) in enumerate(steps, start=1):
+            report.present += selection.present
+            report.skipped |= selection.skipped
+            done += selection.present + selection.failed
+            total += selection.present + selection.failed + len(selection.positions)
+            jobs = _jobs(new, registry, cluster)
+            work = _Embedding(network, table.uri, table.storage_options)  # with current credentials
             outcomes: dict[int, _Outcome] = {}
-            for place, outcome in workers.spread(jobs, work) if jobs else ():
-                outcomes[place] = outcome
-                done += sum(len(part.rows) for part in jobs[place].parts)
-                progress(done, met, "chips")
-            _commit(records, [outcomes[place] for place in range(len(jobs))], known, result)
-            progress(done, met, "chips")
-            if number % _TIDY == 0:
-                records.tidy()
-    if known.moved:
-        records.move(known.moved)
-    if result.added:
-        records.tidy()
-    return result
+            for index, outcome in cluster.map(work, jobs) if jobs else ():
+                outcomes[index] = outcome
+                done += jobs[index].chips
+                progress(done, total, "chips")
+            _commit(table, [outcomes[index] for index in range(len(jobs))], registry, report)
+            progress(done, total, "chips")
+            if number % _TIDY_STEPS == 0:
+                table.tidy()
+    if registry.moved:
+        table.move(registry.moved)
+    if report.added:
+        table.tidy()
+    return report
 
 
-def _chips(workers: Workers) -> int:
-    return max(_STEP, workers.processors * _TURNS * _MOST)
+def _step_chips(cluster: RayCluster) -> int:
+    return max(_STEP_CHIPS, cluster.cpus * _JOBS_PER_CPU * _JOB_CHIPS[1])
 
 
-def _steps(parts: Iterable[ChipGroup], known: ChipRegistry, chips: int) -> Generator[tuple[list[ChipGroup], Selection]]:
-    """Yield the chips that are not there yet, some thousand at a time, and what is to be said of the others."""
-    some: list[ChipGroup] = []
-    told = Selection()
-    for part in parts:
-        found = select_new(part, known)
-        told.count(found)
-        for begin in range(0, len(found.positions), chips):
-            piece = found.positions[begin : begin + chips]
-            some.append(part.only(piece))
-            told.positions += piece
-            if len(told.positions) >= chips:
-                yield some, told
-                some, told = [], Selection()
-    yield some, told
+def _steps(
+    groups: Iterable[ChipGroup], registry: ChipRegistry, chips: int
+) -> Generator[tuple[list[ChipGroup], Selection]]:
+    """Yield new chips, `chips` at a time, and what became of the others."""
+    new: list[ChipGroup] = []
+    step = Selection()
+    for group in groups:
+        selection = select_new(group, registry)
+        step.count(selection)
+        for begin in range(0, len(selection.positions), chips):
+            positions = selection.positions[begin : begin + chips]
+            new.append(group.only(positions))
+            step.positions += positions
+            if len(step.positions) >= chips:
+                yield new, step
+                new, step = [], Selection()
+    yield new, step
 
 
-def _jobs(parts: Sequence[ChipGroup], known: ChipRegistry, workers: Workers) -> list[_Job]:
-    """Deal the chips of a step out, in their order, into jobs of about the same size."""
-    chips = sum(len(part.rows) for part in parts)
-    size = min(max(_FEWEST, math.ceil(chips / (_TURNS * workers.processors))), _MOST)
-    dealt: list[list[ChipGroup]] = []
-    room = 0
-    for part in parts:
+def _jobs(groups: Sequence[ChipGroup], registry: ChipRegistry, cluster: RayCluster) -> list[_Job]:
+    """Divide the chips of a step, in their order, into jobs of about the same size."""
+    least, most = _JOB_CHIPS
+    chips = sum(len(group.rows) for group in groups)
+    size = min(max(least, math.ceil(chips / (_JOBS_PER_CPU * cluster.cpus))), most)
+    jobs: list[_Job] = []
+    room = 0  # for chips in the last job
+    for group in groups:
         begin = 0
-        while begin < len(part.rows):
+        while begin < len(group.rows):
             if not room:
-                dealt.append([])
+                jobs.append(_Job([], registry.next_key))
                 room = size
-            taken = range(begin, min(begin + room, len(part.rows)))
-            dealt[-1].append(part.only(taken))
-            begin, room = taken.stop, room - len(taken)
-    jobs = []
-    for some in dealt:
-        jobs.append(_Job(some, known.next_key))
-        known.next_key += sum(len(part.rows) for part in some)
+            positions = range(begin, min(begin + room, len(group.rows)))
+            jobs[-1].groups.append(group.only(positions))
+            registry.next_key += len(positions)
+            begin, room = positions.stop, room - len(positions)
     return jobs
 
 
-def _commit(records: ChipTable, outcomes: Sequence[_Outcome], known: ChipRegistry, result: AddReport) -> None:
-    """Make what was written part of the table, in the order of the chips, and say what was not."""
+def _commit(table: ChipTable, outcomes: Sequence[_Outcome], registry: ChipRegistry, report: AddReport) -> None:
+    """Commit what the nodes wrote, in the order of the chips, and report what could not be added."""
     for outcome in outcomes:
-        _refuse_other_disk(records, outcome)
+        _require_same_disk(table, outcome)
     if fragments := [fragment for outcome in outcomes for fragment in outcome.fragments]:
-        records.commit(fragments)
+        table.commit(fragments)
     for outcome in outcomes:
-        result.added += outcome.added
+        report.added += outcome.added
         for row in outcome.failed:
-            known.forget(row)
+            registry.forget(row)
         if hidden := [file for file in outcome.unseen if Path(file).exists()]:
             raise WorkersError(
                 f"{outcome.node} does not see {hidden[0]}, which is here; give every node the images under the same "
                 "path, and run the same again: what was added before is kept"
             )
-        result.skipped |= outcome.skipped
+        report.skipped |= outcome.skipped
 
 
-def _refuse_other_disk(records: ChipTable, outcome: _Outcome) -> None:
-    """Refuse what a machine has written where only it can read: the table would name files that it has not."""
+def _require_same_disk(table: ChipTable, outcome: _Outcome) -> None:
+    """Raise if a node wrote to a disk of its own: the table would refer to files that only that node has."""
     files = [file.path for fragment in outcome.fragments for file in fragment.files]
-    elsewhere = "://" not in records.uri and not all(Path(records.uri, "data", name).is_file() for name in files)
-    if records.uri in outcome.unseen or elsewhere:
+    elsewhere = "://" not in table.uri and not all(Path(table.uri, "data", name).is_file() for name in files)
+    if table.uri in outcome.unseen or elsewhere:
         raise WorkersError(
-            f"{outcome.node} does not see the table at {records.uri}; put the gallery on a disk that every node has "
+            f"{outcome.node} does not see the table at {table.uri}; put the gallery on a disk that every node has "
             "under the same path"
         )
 
 
 @lru_cache(maxsize=1)
-def _opened(network: Any) -> AnyEmbedder:
-    """Open the network once in a process; a job has one processor, so the network gets one thread."""
+def _open_network(network: Any) -> AnyEmbedder:
+    """Open the network once per process, with one thread, since a job has one CPU."""
     import ray
 
     packed: PackedNetwork = ray.get(network)

@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from lookdown.errors import GalleryError, InputError, LowRankWarning, UnsupportedOperationError
-from lookdown.gallery.scale.milvus_collection import MilvusGallery
-from lookdown.gallery.scale.milvus_server import MilvusServer
+from lookdown.gallery.scale.milvus_server import MilvusGallery, MilvusServer
 from lookdown.gallery.search.engines import EngineChoice, EngineName, chosen_engine, make_engine
 from lookdown.gallery.search.engines.engine import Engine, Vectors, VectorStream
 from lookdown.gallery.search.searcher import Searcher
@@ -138,12 +137,12 @@ class SearcherCache:
         stream = VectorStream(len(snapshot), dimensions, lambda: _vectors(snapshot, space))
         if milvus is None:
             return Searcher(snapshot, metric, name, space, self._engine_in_process(snapshot, stream))
-        from lookdown.gallery.scale.milvus import Milvus
+        from lookdown.gallery.scale.milvus_engine import MilvusEngine
 
         def vectors(rows: Rows) -> Vectors:
             return np.asarray(space.transform(snapshot.embeddings(rows)), np.float32)
 
-        engine = Milvus(stream, snapshot.columns, snapshot.keys, milvus, name, vectors)
+        engine = MilvusEngine(stream, snapshot.columns, snapshot.keys, milvus, name, vectors)
         return Searcher(snapshot, metric, name, space, engine)
 
     def _engine_in_process(self, snapshot: Snapshot, stream: VectorStream) -> Engine:

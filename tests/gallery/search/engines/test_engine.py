@@ -23,9 +23,8 @@ from tests.gallery.search.engines.vectors import (
 )
 
 from lookdown.errors import InputError
-from lookdown.gallery.scale.milvus import Milvus
-from lookdown.gallery.scale.milvus_collection import MilvusGallery
-from lookdown.gallery.scale.milvus_server import MilvusServer
+from lookdown.gallery.scale.milvus_engine import MilvusEngine
+from lookdown.gallery.scale.milvus_server import MilvusGallery, MilvusServer
 from lookdown.gallery.search.engines.engine import Engine, Vectors, VectorStream
 from lookdown.gallery.search.engines.exact import ExactEngine
 from lookdown.gallery.search.engines.ivf import IVFEngine
@@ -58,7 +57,7 @@ def milvus_kind(server: MilvusServer) -> Kind:
 
     def make(vectors: VectorStream, table: FilterColumns) -> Engine:
         keys = 3 * np.random.default_rng(0).permutation(vectors.rows) + 7
-        return Milvus(vectors, table, keys, MilvusGallery(server, f"contract_{next(number)}"), "1-trained")
+        return MilvusEngine(vectors, table, keys, MilvusGallery(server, f"contract_{next(number)}"), "1-trained")
 
     return Kind(make, 1.0)
 

@@ -17,12 +17,10 @@ from tests.gallery.search.engines.vectors import assert_all, brute_force, cluste
 
 from lookdown import Gallery, Where
 from lookdown.errors import EngineError
-from lookdown.gallery.scale import milvus as engine_module
-from lookdown.gallery.scale import milvus_collection
-from lookdown.gallery.scale.milvus import Milvus
-from lookdown.gallery.scale.milvus_collection import MilvusCollection, MilvusGallery
-from lookdown.gallery.scale.milvus_facts import facts_of
-from lookdown.gallery.scale.milvus_server import MilvusServer
+from lookdown.gallery.scale import milvus_collection, milvus_engine
+from lookdown.gallery.scale.milvus_collection import MilvusCollection, ScalarFields
+from lookdown.gallery.scale.milvus_engine import MilvusEngine
+from lookdown.gallery.scale.milvus_server import MilvusGallery, MilvusServer
 from lookdown.gallery.search.engines.engine import VectorStream
 
 Z = clustered(600)
@@ -37,14 +35,14 @@ def place(milvus: MilvusServer) -> Iterator[MilvusGallery]:
         place.drop(metric)
 
 
-def made(place: MilvusGallery, keys: Any, table: Any = None, **options: Any) -> Milvus:
+def made(place: MilvusGallery, keys: Any, table: Any = None, **options: Any) -> MilvusEngine:
     keys = np.asarray(keys, np.int64)
-    return Milvus(stream(Z[keys]), table or columns(len(keys)), keys, place, "1-trained", **options)
+    return MilvusEngine(stream(Z[keys]), table or columns(len(keys)), keys, place, "1-trained", **options)
 
 
 def held(place: MilvusGallery) -> list[int]:
     """All numbers that the server has."""
-    rows = place.server.ask(
+    rows = place.server.call(
         "query",
         collection_name=place.collection("1-trained"),
         filter="key >= 0",
@@ -77,15 +75,15 @@ def test_only_what_is_new_is_sent_and_what_is_gone_is_removed(
     made(place, range(400))
     assert heard == []
     kept = [*range(100, 400), *range(500, 520)]
-    read: list[int] = []
+    rows_read: list[int] = []
 
-    def some(rows: Any) -> Any:
-        read.extend(rows.tolist())
+    def read(rows: Any) -> Any:
+        rows_read.extend(rows.tolist())
         return Z[np.array(kept)[rows]]
 
-    engine = made(place, kept, some=some)
+    engine = made(place, kept, read=read)
     assert (sorted(heard), held(place)) == ([*range(500, 520)], kept)
-    assert read == [*range(300, 320)]
+    assert rows_read == [*range(300, 320)]
     for query, found in zip(QUERIES, engine.nearest(QUERIES, 10), strict=True):
         assert_all(found, brute_force(Z[kept], query), 10, rtol=1e-5)
 
@@ -107,17 +105,17 @@ def test_rows_of_a_newer_table_are_neither_shown_nor_removed(place: MilvusGaller
 def test_what_is_sent_twice_is_there_once(place: MilvusGallery) -> None:
     engine = made(place, range(300))
     collection = engine._collection
-    facts = {name: column[:50] for name, column in facts_of(columns(300)).items()}
+    fields = {name: column[:50] for name, column in ScalarFields.of(columns(300)).items()}
     for _ in range(2):
-        collection.put(np.arange(50), Z[:50] - collection.centre, facts, np.zeros(50, np.int64))
+        collection.put(np.arange(50), Z[:50] - collection.mean, fields, np.zeros(50, np.int64))
     collection.settle()
     assert held(place) == [*range(300)]
     assert_all(engine.nearest(QUERIES[:1], 300)[0], brute_force(Z[:300], QUERIES[0]), 300, rtol=1e-5)
 
 
 def test_answers_are_whole_where_one_cannot_hold_them(place: MilvusGallery, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (engine_module, milvus_collection):
-        monkeypatch.setattr(module, "MOST", 64)
+    for module in (milvus_engine, milvus_collection):
+        monkeypatch.setattr(module, "MAX_ROWS", 64)
     engine = made(place, range(600))
     assert made(place, range(600)).count() == 600
     mask = share_of(600, 0.5)
@@ -131,7 +129,7 @@ def test_answers_are_whole_where_one_cannot_hold_them(place: MilvusGallery, monk
 def test_filters_are_left_to_the_server_where_they_keep_many(
     tmp_path: Path, milvus: MilvusServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_module, "_LISTED", 3)
+    monkeypatch.setattr(milvus_engine, "_LISTED_KEYS", 3)
     gallery, X, rows = vector_gallery(tmp_path / "g", 250, engine=milvus)
     plain = Gallery.open(tmp_path / "g", engine="exact")
     rng = np.random.default_rng(3)
@@ -161,7 +159,7 @@ def test_the_alias_leads_to_the_metric_in_use(tmp_path: Path, milvus: MilvusServ
     assert place is not None
 
     def leads_to() -> str:
-        return str(milvus.ask("describe_alias", alias=place.gallery)["collection_name"])
+        return str(milvus.call("describe_alias", alias=place.alias)["collection_name"])
 
     gallery.prepare()
     assert leads_to() == place.collection("1-trained")
@@ -173,7 +171,7 @@ def test_the_alias_leads_to_the_metric_in_use(tmp_path: Path, milvus: MilvusServ
     gallery.use("1-trained")
     assert leads_to() == place.collection("1-trained")
     gallery.forget("2-adapted")
-    assert not MilvusCollection.exists(milvus, place.collection("2-adapted"))
+    assert not milvus.has_collection(place.collection("2-adapted"))
 
 
 def test_a_metric_that_is_brought_is_searched_in_this_process(tmp_path: Path, milvus: MilvusServer) -> None:
@@ -195,27 +193,27 @@ def test_a_server_killed_in_the_middle_loses_nothing_that_it_acknowledged(
     milvus_binaries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Thrice: killed while rows are being sent, and started again on the same folder a moment later."""
-    monkeypatch.setattr(milvus_collection, "_FLOATS", 16 * 500)  # rows a step
+    monkeypatch.setattr(milvus_collection, "_REQUEST_FLOATS", 16 * 500)  # rows a step
     z = clustered(30_000)
     acknowledged: list[int] = []
-    real = MilvusServer.ask
+    real = MilvusServer.call
 
-    def ask(self: MilvusServer, what: str, **arguments: Any) -> Any:
+    def call(self: MilvusServer, what: str, **arguments: Any) -> Any:
         answer = real(self, what, **arguments)
         if what == "upsert":
             acknowledged.extend(row["key"] for row in arguments["data"])
         return answer
 
-    monkeypatch.setattr(MilvusServer, "ask", ask)
+    monkeypatch.setattr(MilvusServer, "call", call)
     (tmp_path / "data").mkdir()
     with RunningMilvus(tmp_path / "data", milvus_binaries) as running:
         place = MilvusGallery(MilvusServer(uri=running.uri, timeout=150), "killed")
         kills: list[int] = []
-        engines: list[Milvus] = []
+        engines: list[MilvusEngine] = []
 
         def send() -> None:
             table = columns(len(z))
-            engines.append(Milvus(stream(z, 500), table, np.arange(len(z)), place, "1-trained"))
+            engines.append(MilvusEngine(stream(z, 500), table, np.arange(len(z)), place, "1-trained"))
 
         sender = threading.Thread(target=send)
         sender.start()
@@ -230,15 +228,15 @@ def test_a_server_killed_in_the_middle_loses_nothing_that_it_acknowledged(
         (engine,) = engines
         assert len(kills) == 3
         assert kills[0] < kills[1] < kills[2] < len(z)
-        keys, _ = engine._collection.held(np.arange(len(z)))
+        keys, _ = engine._collection.checksums(np.arange(len(z)))
         assert sorted(keys.tolist()) == sorted(acknowledged) == [*range(len(z))]
         for query in QUERIES:
             assert_all(engine.nearest(query[None], 50)[0], brute_force(z, query), 50, rtol=1e-5)
         running.kill()
         running.start()
-        again = Milvus(
+        again = MilvusEngine(
             VectorStream(len(z), 16, lambda: pytest.fail("all is there")), columns(len(z)), np.arange(len(z)), place,
-            "1-trained", some=lambda rows: z[rows],
+            "1-trained", read=lambda rows: z[rows],
         )  # fmt: skip
         assert again.count() == len(z)
         assert len(acknowledged) == len(z)
