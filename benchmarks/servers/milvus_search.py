@@ -1,7 +1,8 @@
-"""Search by a Milvus server on this machine, against exact search in the process: the same answers, and their time.
+"""Compare search by a Milvus server on this machine with exact search in the process: the same hits, and their time.
 
-Also how much of what is looked for the server's approximate indexes find, with filters and without: why none is used.
-In a checkout, since the server is that of the tests: PYTHONPATH=.:benchmarks python benchmarks/servers/milvus_search.py
+Also print the recall of the server's approximate indexes, with filters and without: it is why the engine uses none.
+Run it in a checkout, since the server is that of the tests:
+PYTHONPATH=.:benchmarks python benchmarks/servers/milvus_search.py
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from sidebyside import Row, compare, report
 ROWS, K, QUERIES = 100_000, 50, 50
 SCENES = 1_000
 COLLECTION = "bench_1_trained"
-_SEALED = 3  # as the server counts the states of its parts
+_SEALED = 3  # the number of this state of a segment
 SHARES = (0.002, 0.01, 0.2, 0.5, 0.8)
 INDEXES = {"HNSW": ({"M": 16, "efConstruction": 200}, {"ef": 128}), "IVF_FLAT": ({"nlist": 512}, {"nprobe": 16})}
 
 
 def columns(scenes: NDArray[np.int32]) -> FilterColumns:
-    """Chips of many scenes, and nothing else that a filter could read."""
+    """Return columns of chips that have a scene, and nothing else that a filter could read."""
     rows, none = len(scenes), CategoricalColumn((), np.full(len(scenes), -1, np.int32))
     return FilterColumns(
         labels=none,
@@ -43,17 +44,17 @@ def columns(scenes: NDArray[np.int32]) -> FilterColumns:
         times=np.full(rows, np.datetime64("NaT", "us")),
         background=np.zeros(rows, np.bool_),
         bounds=np.full((rows, 4), np.nan),
-        footprints=lambda some: [None] * len(some),
+        footprints=lambda rows: [None] * len(rows),
     )
 
 
-def some_scenes(share: float) -> Where:
-    """A filter that keeps this share of the rows."""
+def scenes_filter(share: float) -> Where:
+    """Return a filter that keeps this share of the rows."""
     return Where(scene=[*map(str, range(round(share * SCENES)))])
 
 
 def side_by_side(served: MilvusEngine, exact: ExactEngine, queries: Vectors) -> list[Row]:
-    """The same answers, one query after the other as users ask, and all at once."""
+    """Check that the hits are the same, and time queries one by one, as users ask them."""
     assert recall(served.nearest(queries, K), exact.nearest(queries, K)) == 1
     rows = [
         compare(
@@ -66,7 +67,7 @@ def side_by_side(served: MilvusEngine, exact: ExactEngine, queries: Vectors) -> 
         )
     ]
     for share in SHARES[:3]:
-        where = some_scenes(share)
+        where = scenes_filter(share)
         assert recall(served.nearest(queries, K, where), exact.nearest(queries, K, where)) == 1
 
         def ours(where: Where = where) -> object:
@@ -113,20 +114,20 @@ def approximate(
                 search_params={"metric_type": "L2", "params": asked},
             )
             rows = [Nearest(np.array([hit.id for hit in hits]), np.empty(0)) for hits in answers]
-            found.append(recall(rows, exact.nearest(queries, K, some_scenes(share))))
+            found.append(recall(rows, exact.nearest(queries, K, scenes_filter(share))))
         print(f"| {kind} | " + " | ".join(f"{share:.3f}" for share in found) + " |")
         server.call("drop_collection", collection_name=kind)
     print()
 
 
-def until_in_order(server: MilvusServer) -> None:
-    """Wait until the server has put the rows in order, as it has some seconds after they were sent."""
+def until_sealed(server: MilvusServer) -> None:
+    """Wait until the server has sealed its segments, some seconds after the rows were sent."""
     while {int(part.state) for part in server.call("list_loaded_segments", collection_name=COLLECTION)} != {_SEALED}:
         time.sleep(1)
 
 
 def main() -> None:
-    """Start a server, fill it, ask."""
+    """Start a server, fill it and search it."""
     if reason := why_not():
         sys.exit(reason)
     z = np.concatenate([vectors for vectors, _ in chips(ROWS + QUERIES)])
@@ -142,7 +143,7 @@ def main() -> None:
             begin = time.perf_counter()
             served = MilvusEngine(stream(z), table, np.arange(ROWS), MilvusGallery(server, "bench"), "1-trained")
             print(f"{ROWS:,} rows sent in {time.perf_counter() - begin:.1f} s\n")
-            until_in_order(server)
+            until_sealed(server)
             rows = side_by_side(served, exact, queries)
     report("Search by a Milvus server; one machine has both, so its cores are shared", rows)
 

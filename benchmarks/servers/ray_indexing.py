@@ -1,8 +1,8 @@
-"""An archive of JPEG chips into a gallery by Ray nodes on this machine: two against one, and against the process alone.
+"""Index an archive of JPEG chips by Ray nodes on this machine: two nodes against one, and against one process.
 
-A node has one processor, which a chip is read, embedded and written by; the nodes share what this machine has, so that
-two are to take half the time of one only where two cores are free. In a checkout, since the nodes are those of the
-tests: PYTHONPATH=.:benchmarks python benchmarks/servers/ray_indexing.py
+A node has one CPU, which reads, embeds and writes. The nodes share this machine, so two take half the time of one only
+if two cores are free. Run it in a checkout, since the nodes are those of the tests:
+PYTHONPATH=.:benchmarks python benchmarks/servers/ray_indexing.py
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from tests.gallery.scale.ray_nodes import RayNodes  # first: it says how Ray is to be imported
+from tests.gallery.scale.ray_nodes import RayNodes  # first: it sets what Ray reads at its import
 
 from embedding import exports
 from indexing import archive, gathered, squares
@@ -20,23 +20,23 @@ from lookdown.networks import ExportedEmbedder
 from sidebyside import Row, compare, report
 
 
-def index(made: ExportedEmbedder, folder: Path, address: str | None) -> int:
-    """Make a gallery of all images, and return how many it has."""
-    with tempfile.TemporaryDirectory() as place:
-        gallery = Gallery.create(Path(place) / "gallery", made)
+def index(embedder: ExportedEmbedder, folder: Path, address: str | None) -> int:
+    """Create a gallery of all images, and return how many it has."""
+    with tempfile.TemporaryDirectory() as parent:
+        gallery = Gallery.create(Path(parent) / "gallery", embedder)
         return gallery.add(folder, workers=address).added
 
 
-def compared(made: ExportedEmbedder, folder: Path, chips: int) -> list[Row]:
-    """Time one node and two, each with its processes and networks started before the clock."""
+def compare_nodes(embedder: ExportedEmbedder, folder: Path, chips: int) -> list[Row]:
+    """Time one node and two, with their processes and networks started before."""
     rows = []
     with RayNodes(1) as one, ray_cluster(one.address):
 
         def by_one() -> None:
-            assert index(made, folder, one.address) == chips
+            assert index(embedder, folder, one.address) == chips
 
         def alone() -> None:
-            assert index(made, folder, None) == chips
+            assert index(embedder, folder, None) == chips
 
         rows.append(
             compare(f"{chips:,} JPEG chips by one Ray node", by_one, "one process, all cores", alone, limit=3, turns=3)
@@ -45,7 +45,7 @@ def compared(made: ExportedEmbedder, folder: Path, chips: int) -> list[Row]:
     with RayNodes(2) as two, ray_cluster(two.address):
 
         def by_two() -> None:
-            assert index(made, folder, two.address) == chips
+            assert index(embedder, folder, two.address) == chips
 
         rows.append(
             compare(
@@ -58,13 +58,13 @@ def compared(made: ExportedEmbedder, folder: Path, chips: int) -> list[Row]:
 
 
 def main() -> None:
-    """Measure with the export that is used, on chips of 144 pixels at most."""
-    with tempfile.TemporaryDirectory() as place:
-        paths = archive(Path(place) / "world")
-        folder = gathered(paths, Path(place) / "archive")
+    """Measure with the OpenVINO export, on chips of at most 144 pixels."""
+    with tempfile.TemporaryDirectory() as parent:
+        paths = archive(Path(parent) / "world")
+        folder = gathered(paths, Path(parent) / "archive")
         network = Embedder("tf_efficientnet_lite0").eval()
-        made = exports(network, squares(paths), Path(place) / "exported")["openvino"]
-        rows = compared(made, folder, len(paths))
+        embedder = exports(network, squares(paths), Path(parent) / "exported")["openvino"]
+        rows = compare_nodes(embedder, folder, len(paths))
     report("Indexing by Ray nodes on one machine, which share its cores", rows, threads=None)
 
 
