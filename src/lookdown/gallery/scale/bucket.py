@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from lookdown.errors import GalleryError, InputError, LookdownError, MissingExtraError, StorageError
 from lookdown.gallery.scale.aws import SECRETS, AwsSession
 from lookdown.gallery.scale.lease import LEASE_FILE, LEASE_SECONDS, DamagedLeaseError, Lease, NoConditionalPutsError
-from lookdown.gallery.store.table_location import READING, TableLocation, first_line
+from lookdown.gallery.store.table_location import READING, TableLocation, first_line, is_not_found
 
 __all__ = ["LEASE_SECONDS", "BucketLocation", "table_address"]
 
@@ -33,7 +33,6 @@ _NO_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _OTHER_REGION = re.compile(r"PermanentRedirect|AuthorizationHeaderMalformed|301 Moved")
-_NOT_FOUND = re.compile(r"was not found|not found:|NoSuchKey", re.IGNORECASE)
 _QUOTED_CHARACTERS = 300  # of an error of the store
 
 
@@ -70,16 +69,6 @@ class BucketLocation(TableLocation):
         seconds = f"{_RETRY_FOR.total_seconds():.0f}"
         retries = {"client_max_retries": str(_MOST_RETRIES), "client_retry_timeout": seconds}
         return (self._aws.options() if self._aws else {}) | retries
-
-    def exists(self) -> bool:
-        """Whether there is a table."""
-        try:
-            self.open()
-        except ValueError as error:
-            if _is_not_found(error):
-                return False
-            raise
-        return True
 
     @contextmanager
     def writing(self, lock_file: Path) -> Iterator[None]:
@@ -138,7 +127,7 @@ class BucketLocation(TableLocation):
                 f"the store of {self.address} refuses our credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
                 "(and AWS_SESSION_TOKEN, AWS_REGION), or AWS_PROFILE, to ones that may read and write there"
             )
-        if _is_not_found(error):
+        if is_not_found(error):
             return GalleryError(
                 f"the table of {self.folder} at {self.address} {failure}: it is gone, or parts of it are; restore it "
                 "from a copy, or index anew into another folder"
@@ -171,7 +160,7 @@ class BucketLocation(TableLocation):
             if dataset.version > seen + 1:
                 dataset.checkout_version(dataset.version - 1).restore()
         except (OSError, RuntimeError, ValueError) as error:
-            if not _is_not_found(error):  # the earlier lock holder was killed before it created the table
+            if not is_not_found(error):  # the earlier lock holder was killed before it created the table
                 raise self.explain("cannot be written", error) from error
 
     @cached_property
@@ -203,7 +192,3 @@ class BucketLocation(TableLocation):
                 if name in SECRETS:
                     text = text.replace(value, "…")
         return text.partition("<?xml")[0][:_QUOTED_CHARACTERS].rstrip(" :")
-
-
-def _is_not_found(error: BaseException) -> bool:
-    return _NOT_FOUND.search(str(error)) is not None and "NoSuchBucket" not in str(error)

@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from lookdown.errors import GalleryError, LookdownError
 
-__all__ = ["NAME", "READING", "TableLocation", "first_line"]
+__all__ = ["NAME", "READING", "TableLocation", "first_line", "is_not_found"]
 
 NAME = "records"
 READING = ("cannot be opened", "cannot be read")
 _LANCE_ERRORS = (OSError, RuntimeError, ValueError, pa.ArrowException)
 _PANICS = ("PanicException", "RustPanic")  # of Lance on damaged files; they cannot be imported
+_NOT_FOUND = re.compile(r"was not found|not found:|NoSuchKey", re.IGNORECASE)
 _NOISE = re.compile(r"(lance error|External error|LanceError\(\w+\)|Generic \w+ error): |, /\S+\.rs:\d+:\d+")
 _AFTER_WRITING = "free the disk or check the folder, and run the same again: what was added before is kept"
 _AFTER_READING = "check the folder; restore it from a copy, or index anew"
@@ -57,7 +58,13 @@ class TableLocation:
 
     def exists(self) -> bool:
         """Whether there is a table; one whose creation was killed early has no version."""
-        return any((self.folder / f"{NAME}.lance" / "_versions").glob("*.manifest"))
+        try:
+            self.open()
+        except ValueError as error:
+            if is_not_found(error):
+                return False
+            raise
+        return True
 
     @contextmanager
     def writing(self, lock_file: Path) -> Iterator[None]:
@@ -92,6 +99,11 @@ class TableLocation:
             f"{self.folder} holds a table of {rows:,} chips without its gallery.json; restore that file from a copy, "
             "or name another folder"
         )
+
+
+def is_not_found(error: BaseException) -> bool:
+    """Whether the table is not there, or parts of it."""
+    return _NOT_FOUND.search(str(error)) is not None and "NoSuchBucket" not in str(error)
 
 
 def first_line(error: BaseException) -> str:
