@@ -236,7 +236,7 @@ def test_what_cannot_be_made_or_removed(tmp_path: Path) -> None:
         gallery.remove([rows[0]["id"], "nobody"])
     with pytest.raises(InputError, match="by ids, or by a filter"):
         gallery.remove()
-    with pytest.raises(InputError, match="ids must be a list"):
+    with pytest.raises(InputError, match="`ids` must be a list"):
         gallery.remove("chip")
     assert len(gallery) == 20
     with pytest.raises(GalleryError, match="no embedder"):

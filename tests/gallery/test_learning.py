@@ -72,7 +72,7 @@ def test_labels_of_the_manifest_count_only_when_asked(tmp_path: Path) -> None:
     assert "true labels" not in gallery.adapt(clusters=10, labels="none").reason
     gallery.label([rows[0]["id"], rows[10]["id"], rows[1]["id"]], ["a", "a", "b"], marked=False)
     assert "true labels" not in gallery.adapt(clusters=10).reason, "as if they had come with the chips"
-    with pytest.raises(InputError, match="labels must be"):
+    with pytest.raises(InputError, match="`labels` must be"):
         gallery.adapt(labels="some")  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""A gallery: an archive of chips that can be searched, added to, adapted to itself and taught."""
+"""A gallery: an archive of chips that can be searched, extended, labelled and adapted."""
 
 from __future__ import annotations
 
@@ -40,20 +40,23 @@ __all__ = ["Gallery"]
 
 
 class Gallery:
-    """An archive that can be searched.
+    """An archive that can be searched: a folder of embeddings, metrics, metadata and thumbnails.
 
-    Use `Gallery.from_images`, `Gallery.from_run`, `Gallery.create` or `Gallery.open`. A gallery shows the chips that it
-    held when it was opened, at its last `refresh` or at its own last change. Other processes may write to the folder
-    meanwhile.
+    Use `Gallery.from_images`, `Gallery.from_run`, `Gallery.create` or `Gallery.open`. A gallery shows the state of the
+    folder when it was opened, or at its last `refresh` or own change. Other processes may write to it meanwhile.
 
-    path: the folder of the gallery.
-    engine: how to search; `auto` chooses by the size of the gallery.
-    table: the address of the table, s3://bucket/name, to make sure that the gallery is the one you mean.
+    path: the folder.
+    engine: what searches it: `auto`, `exact` or `ivf` in this process, a `MilvusServer`, or `milvus` for the server
+        that the environment names (LOOKDOWN_MILVUS_URI and _TOKEN).
+    table: where you expect its table, s3://bucket/name; the folder knows, and another address is refused.
 
-        import lookdown
-
-        gallery = lookdown.Gallery.from_images("gallery", "chips/")
-        print(gallery.search("ferry.jpg", k=20))
+    >>> import numpy as np
+    >>> from lookdown import Gallery
+    >>> gallery = Gallery.create("gallery", dimension=2)
+    >>> rows = [{"id": "tug", "source": "tug.jpg"}, {"id": "ferry", "source": "ferry.jpg"}]
+    >>> report = gallery.add_embeddings(rows, [[1.0, 0.1], [0.1, 1.0]])
+    >>> [hit.id for hit in gallery.search(np.array([1.0, 0.0]), k=1).hits]
+    ['tug']
     """
 
     def __init__(self, path: str | Path, *, engine: EngineChoice = "auto", table: str | None = None) -> None:
@@ -73,15 +76,21 @@ class Gallery:
         metric: Metric | None = None,
         *,
         dimension: int | None = None,
-        about: str = "given when the gallery was made",
+        about: str = "the metric that the gallery was created with",
         engine: EngineChoice = "auto",
         table: str | None = None,
     ) -> Gallery:
-        """Make a gallery without chips, for an embedder and a metric; without one it is the cosine.
+        """Create a gallery without chips.
 
-        Without an embedder the gallery holds vectors of `dimension` numbers that you embed yourself.
+        path: the folder, which must not hold a gallery yet.
+        embedder: the network that embeds images. Without one, you embed them yourself.
+        metric: what compares embeddings; the cosine by default.
+        dimension: of the embeddings, needed only without an embedder.
+        about: a sentence on the metric, for `metrics`.
+        engine: as in `open`.
+        table: where to keep rows, thumbnails and embeddings instead of in the folder: s3://bucket/name.
 
-        table: where rows, thumbnails and embeddings are kept instead of in the folder: s3://bucket/name.
+            gallery = Gallery.create("gallery", dimension=64)
         """
         path = Path(path)
         width = embedder.settings.dimension if embedder is not None else dimension
@@ -95,7 +104,7 @@ class Gallery:
             raise InputError(f"the metric takes {chosen.n_features_in_} numbers, the embedder gives {width}")
         folder = GalleryFolder.begin(path, width, None if embedder is None else embedder.fingerprint, table)
         with folder.writing():
-            folder.refuse_finished()  # by another process, meanwhile
+            folder.refuse_finished()  # another process may have created it meanwhile
             ChipTable.create(folder.location, width)
             if isinstance(embedder, ExportedEmbedder):
                 embedder.save(path / EXPORTED / embedder.description.name, overwrite=True)
@@ -119,11 +128,15 @@ class Gallery:
         progress: Progress = no_progress,
         table: str | None = None,
     ) -> Gallery:
-        """Make a gallery of images with a pretrained network, or add them to the one that is there.
+        """Create a gallery with a pretrained network and add images, or add them to the gallery that is there.
 
-        images: a folder, files, GeoTIFF scenes or manifests; what cannot be read is listed in `skipped.csv`.
-        embedder: the name of the network; its projection to `dimension` numbers is fitted to the images.
+        path: the folder of the gallery.
+        images: a folder, files, GeoTIFF scenes or manifests; unreadable images are listed in `skipped.csv`.
+        embedder: the name of the network.
         cutting: how scenes are cut into windows.
+        dimension: of the embeddings; the projection to it is fitted to the images.
+        progress: called now and then with the number of chips.
+        table: as in `create`.
 
             gallery = Gallery.from_images("gallery", "images")
             gallery.search("images/ferry.jpg", k=10)
@@ -149,9 +162,13 @@ class Gallery:
         progress: Progress = no_progress,
         table: str | None = None,
     ) -> Gallery:
-        """Make a gallery with the network and the metric of a run of `train`, or open it, and add images.
+        """Create a gallery with the network and the metric of a run of `train`, or open it, and add images.
 
-        gallery = Gallery.from_run("gallery", "runs/ships", "images")
+        path: the folder of the gallery.
+        run: the folder of the run.
+        images, cutting, progress, table: as in `from_images`.
+
+            gallery = Gallery.from_run("gallery", "runs/ships", "images")
         """
         from lookdown.gallery.index.creation import gallery_of_run
 
@@ -163,11 +180,11 @@ class Gallery:
 
     @classmethod
     def open(cls, path: str | Path, *, engine: EngineChoice = "auto", table: str | None = None) -> Gallery:
-        """Open a gallery, to search it or to change it.
+        """Open a gallery, to search or change it.
 
-        engine: what searches it: `auto`, `exact` or `ivf` in this process, a `MilvusServer`, or `milvus` for the one
-            that the environment names (LOOKDOWN_MILVUS_URI and _TOKEN).
-        table: where you take its table to be, s3://bucket/name; the folder knows, and another one is refused.
+        path, engine, table: as in `Gallery`.
+
+            gallery = Gallery.open("gallery")
         """
         return cls(path, engine=engine, table=table)
 
@@ -176,7 +193,7 @@ class Gallery:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The table as this gallery shows it."""
+        """The table as of the last refresh."""
         return self._searchers.snapshot
 
     @property
@@ -186,7 +203,7 @@ class Gallery:
 
     @cached_property
     def embedder(self) -> AnyEmbedder | None:
-        """The network of the gallery in its fastest form, None where it holds vectors from elsewhere."""
+        """The network of the gallery in its fastest form; None if the embeddings come from elsewhere."""
         if self._folder.fingerprint is None:
             return None
         embedder = fastest(self.path, self._folder.fingerprint)
@@ -199,22 +216,22 @@ class Gallery:
 
     @property
     def embedded_by(self) -> str | None:
-        """What runs the network, once it was needed: `torch`, or the name of an export; None before."""
+        """What runs the network: `torch`, or the name of an export; None as long as it was not needed."""
         embedder = self.__dict__.get("embedder")  # not the property, which would load it
         if embedder is None:
             return None
         return embedder.description.name if isinstance(embedder, ExportedEmbedder) else "torch"
 
     def writing(self) -> AbstractContextManager[None]:
-        """Be the one writer for a while: others are refused meanwhile, and told who writes."""
+        """Hold the lock of the writer: other writers are refused meanwhile, with the name of the lock holder."""
         return self._folder.writing()
 
     def prepare(self) -> None:
-        """Do now what the first search would wait for: load the vectors, or bring a server up to the table."""
+        """Load the vectors, or bring a server up to date, so that the first search does not have to."""
         self._searchers.searcher()
 
     def refresh(self) -> bool:
-        """See what others have changed since; True if they have."""
+        """Read the changes of other processes; return whether there were any."""
         return self._searchers.refresh()
 
     def add(
@@ -226,18 +243,24 @@ class Gallery:
         workers: str | None = None,
         progress: Progress = no_progress,
     ) -> AddReport:
-        """Embed and add what is not there yet: manifests, images, folders of images, and scenes, cut into windows.
+        """Embed and add chips that are not in the gallery yet.
 
-        Chips that are there are left alone, so an interrupted run goes on when it is started again. Images that cannot
-        be read are left out, and listed in `skipped.csv`.
+        An interrupted call can be repeated: chips that are in the gallery are left alone. Images that cannot be read
+        are left out, and listed in `skipped.csv`.
 
-        workers: the machines of a Ray cluster do the work: its address (`ray://host:10001`, `host:6379`), or `ray` for
-            that of RAY_ADDRESS, else for one that runs on this machine meanwhile. Without it, this process does.
+        images: manifests, images, folders of images, and scenes, which are cut into windows.
+        cutting: how scenes are cut.
+        every_role: take all chips of a manifest, not only those for a gallery.
+        workers: let a Ray cluster do the work: its address (`ray://host:10001`, `host:6379`), or `ray` for that of
+            RAY_ADDRESS, or else for a temporary one on this machine. Without it, this process does the work.
+        progress: called now and then with the number of chips.
+
+            gallery.add("images")
         """
         if self.embedder is None:
             raise GalleryError(f"{self.path} has no embedder; embed the images yourself and use add_embeddings")
-        given: list[Any] = list(images) if isinstance(images, list | tuple) else [images]
-        parts = chip_groups(given, cutting or Cutting(), every_role=every_role)
+        several: list[Any] = list(images) if isinstance(images, list | tuple) else [images]
+        parts = chip_groups(several, cutting or Cutting(), every_role=every_role)
         with self._folder.writing():
             if workers is None:
                 added = add_chips(self._table, self.embedder, parts, progress)
@@ -252,9 +275,13 @@ class Gallery:
     def add_embeddings(
         self, rows: Sequence[dict[str, Any]], embeddings: ArrayLike, *, fingerprint: str | None = None
     ) -> AddReport:
-        """Add chips that were embedded elsewhere, a mapping and a vector each; `id` and `source` are needed.
+        """Add chips that were embedded elsewhere.
 
-        Where the gallery has an embedder, `fingerprint` says which one made the vectors: others are not comparable.
+        rows: a mapping per chip, with at least `id` and `source`.
+        embeddings: (n, d), a row per chip.
+        fingerprint: of the network that made the embeddings. It must be that of the gallery's embedder, if it has one.
+
+            gallery.add_embeddings([{"id": "tug", "source": "tug.jpg"}], [[1.0, 0.1]])
         """
         if fingerprint != self._folder.fingerprint:
             raise GalleryError(
@@ -267,9 +294,15 @@ class Gallery:
         return added
 
     def remove(self, ids: Sequence[str] | None = None, *, where: Where | None = None) -> int:
-        """Take chips out, by their ids or by a filter, and return how many they were."""
+        """Remove chips and return how many they were.
+
+        ids: which chips; or else
+        where: a filter.
+
+            gallery.remove(where=Where(until="2020"))
+        """
         if (ids is None) == (where is None):
-            raise InputError("say which chips to remove: by ids, or by a filter")
+            raise InputError("say which chips to remove: give `ids` or `where`")
         with self._folder.writing():
             self.refresh()
             if where is not None:
@@ -335,7 +368,7 @@ class Gallery:
         return searcher.search(request, examples, counter_examples, most=most)
 
     def picture(self, example: Example) -> bytes | None:
-        """Return an example, or a chip by its id, as a small JPEG; None where it is only an embedding."""
+        """Return an example, or a chip by its id, as a small JPEG; None for an embedding."""
         return picture(example, self.snapshot)
 
     def label(
@@ -346,25 +379,28 @@ class Gallery:
         background: Sequence[str] = (),
         marked: bool = True,
     ) -> dict[str, ChipLabel]:
-        """Say what chips show: a kind each, or None to take a label away; those in `background` show no object.
+        """Label chips, and return their labels from before, which undo it.
 
-        Returns what was known of them until then, which undoes it.
+        ids: of the chips.
+        labels: a kind per chip, or None to remove its label.
+        background: ids of chips that show no object.
+        marked: whether the labels are a user's. With False they count as the ones that came with the chips.
 
-        Without `marked` the labels count as those that came with the chips, which undoes what a user has said.
+            gallery.label(["tug-0001"], ["tug"], background=["sea-0001"])
         """
         if len(ids) != len(labels):
             raise InputError(f"give as many labels as ids; got {len(labels)} and {len(ids)}")
         if twice := {name for name in (*ids, *background) if [*ids, *background].count(name) > 1}:
-            raise InputError(f"chip {min(twice)} is named twice; say one thing of each")
+            raise InputError(f"chip {min(twice)} is named twice; give one label per chip")
         if wrong := [label for label in labels if label is not None and not (isinstance(label, str) and label)]:
             raise InputError(f"a label is a text or None, got {wrong[0]!r}; give the name of a kind")
         with self._folder.writing():
             self.refresh()
             self._rows([*ids, *background])
             before = self.snapshot.labels_of([*ids, *background])
-            told = [*labels, *[None] * len(background)]
+            names = [*labels, *[None] * len(background)]
             empty = [*[False] * len(ids), *[True] * len(background)]
-            self._table.mark([*ids, *background], told, empty, marked=marked)
+            self._table.mark([*ids, *background], names, empty, marked=marked)
         self.refresh()
         return before
 
@@ -378,7 +414,13 @@ class Gallery:
         use: bool = True,
         progress: Progress = no_progress,
     ) -> MetricUpdate:
-        """Label chips, and re-estimate the metric with all labels that were given in this gallery."""
+        """Label chips, and estimate a metric from all labels that users gave in this gallery.
+
+        ids, labels, background: as in `label`.
+        seed, use, progress: as in `adapt`.
+
+            gallery.teach(["tug-0001", "tug-0002", "ferry-0001"], ["tug", "tug", "ferry"])
+        """
         if len(ids) or len(background):
             self.label(ids, labels, background=background)
         return self._estimate("taught", seed=seed, use=use, progress=progress)
@@ -394,11 +436,17 @@ class Gallery:
         workers: str | None = None,
         progress: Progress = no_progress,
     ) -> MetricUpdate:
-        """Estimate a metric anew on the gallery's own embeddings, keep it beside the others and use it.
+        """Estimate a metric on the embeddings of the gallery, keep it beside the others and use it.
 
-        Without `use` it is only kept, to be compared: `search` takes its name.
+        clusters: how many kinds to look for, or `auto`.
+        method: `auto`, `cplfpa`, or settings.
+        labels: which labels are used: those that users `marked`, `all`, or `none`.
+        seed: of all random choices.
+        use: whether to put the metric into use; without, `search` takes it by its name.
+        workers: a Ray cluster, as in `add`: its machines read the embeddings, and this process reads only a sample.
+        progress: called now and then.
 
-        workers: a Ray cluster, as in `add`: its machines read the embeddings, and this process only a sample of them.
+            gallery.adapt()
         """
         options: dict[str, Any] = {"clusters": clusters, "method": method, "labels": labels, "seed": seed, "use": use}
         if workers is not None:
@@ -410,61 +458,66 @@ class Gallery:
     def calibrate(
         self, *, metric: str | None = None, labels: Labels = "all", seed: int = 0, use: bool = True
     ) -> MetricUpdate:
-        """Learn from labelled chips what scores of a metric, the one in use, are worth: it then knows rates.
+        """Measure the false-alarm rates of a metric on labelled chips.
 
-        Chips that the metric was taught by are left out. What was found by searching is more like the query than the
-        archive is, so label some chips at random as well.
+        Chips that the metric was taught by are left out. Hits of a search resemble the query more than the archive
+        does, so label some random chips as well.
+
+        metric: its name; the one in use by default.
+        labels, seed, use: as in `adapt`.
+
+            gallery.calibrate()
         """
         with self._folder.writing():
             self.refresh()
-            learnt = calibrate(self.snapshot, self._registry, metric=metric, labels=labels, seed=seed, use=use)
+            update = calibrate(self.snapshot, self._registry, metric=metric, labels=labels, seed=seed, use=use)
         self.refresh()
-        return learnt
+        return update
 
     def metrics(self) -> list[MetricInfo]:
-        """Return what is known of each metric, oldest first."""
+        """Return a description of each metric, oldest first."""
         return [self._registry.info(name) for name in self._registry.names()]
 
     def metric_names(self) -> list[str]:
-        """Return the names of the metrics, oldest first, without reading what is known of them."""
+        """Return the names of the metrics, oldest first, without reading their descriptions."""
         return self._registry.names()
 
     def about_metric(self, metric: str) -> MetricInfo:
-        """Return what is known of one metric."""
+        """Return the description of one metric."""
         return self._registry.info(metric)
 
     def use(self, metric: str) -> None:
-        """Search by another metric of this gallery from now on."""
+        """Put another metric of this gallery into use."""
         with self._folder.writing():
             self._registry.use(metric)
         self.refresh()
 
     def forget(self, metric: str) -> None:
-        """Drop a metric of this gallery; not the one in use, and not the first, which others are estimated from."""
+        """Delete a metric, but neither the one in use nor the first, from which others are estimated."""
         with self._folder.writing():
             self._registry.forget(metric)
             self._searchers.forget(metric)
         self.refresh()
 
     def read_metric(self, metric: str) -> Metric:
-        """Return a metric of this gallery by its name, or the cosine, which every gallery has."""
+        """Return a metric by its name; `cosine` is in every gallery."""
         return self._searchers.searcher(COSINE).metric if metric == COSINE else self._registry.load(metric)
 
     def stats(self) -> GalleryStats:
-        """Return what the gallery holds."""
+        """Return what the gallery holds, in numbers."""
         embedder, table = self._folder.fingerprint, self._table.uri
         return gallery_stats(self.snapshot, self.path, embedder=embedder, metric=self.metric, table=table)
 
     def _estimate(self, kind: Literal["adapted", "taught"], **options: Any) -> MetricUpdate:
         with self._folder.writing():
             self.refresh()
-            learnt = estimate(self.snapshot, self._registry, kind, **options)
+            update = estimate(self.snapshot, self._registry, kind, **options)
         self.refresh()
-        return learnt
+        return update
 
     def _rows(self, ids: Sequence[str]) -> Rows:
         if isinstance(ids, str):
-            raise InputError("ids must be a list; put the one id into one")
+            raise InputError("`ids` must be a list; put the one id into a list")
         rows = self.snapshot.find(ids)
         if (rows < 0).any():
             raise GalleryError(f"{self.path} has no chip {list(ids)[int(np.argmin(rows))]!r}; see `lookdown search`")

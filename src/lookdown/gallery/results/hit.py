@@ -37,8 +37,13 @@ class Hit:
     thumbnail: a small JPEG, or no bytes.
     merged: how many other windows of the scene show the same object.
 
-        hit = gallery.search("ferry.jpg", k=10).hits[0]
-        print(hit.id, hit.score, hit.false_alarm_rate)
+    >>> import numpy as np
+    >>> from lookdown import Gallery
+    >>> gallery = Gallery.create("gallery", dimension=2)
+    >>> report = gallery.add_embeddings([{"id": "tug", "source": "tug.jpg"}], [[1.0, 0.5]])
+    >>> hit = gallery.search(np.array([1.0, 0.4]), k=1).hits[0]
+    >>> hit.rank, hit.id, round(hit.score, 2), hit.false_alarm_rate
+    (1, 'tug', 1.0, None)
     """
 
     rank: int
@@ -87,9 +92,13 @@ class Results:
     accepted: how many hits there are in all. Where not all are returned, windows beyond them are not merged.
     notes: what a reader should know about the figures.
 
-        results = gallery.search("ferry.jpg", k=10)
-        print(results)
-        results.to_pandas()
+    >>> import numpy as np
+    >>> from lookdown import Gallery
+    >>> gallery = Gallery.create("gallery", dimension=2)
+    >>> report = gallery.add_embeddings([{"id": "tug", "source": "tug.jpg"}], [[1.0, 0.5]])
+    >>> results = gallery.search(np.array([1.0, 0.4]), k=1)
+    >>> results.rows_searched, len(results), results.hits[0].id
+    (1, 1, 'tug')
     """
 
     query: str

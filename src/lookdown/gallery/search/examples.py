@@ -41,7 +41,7 @@ class Examples:
     """Raw embeddings of examples, and which of them are chips of the gallery."""
 
     embeddings: Embeddings  # (n, d)
-    weights: NDArray[np.float64]  # (n,): views of one object share its weight of 1
+    weights: NDArray[np.float64]  # (n,): embeddings of one object share its weight of 1
     rows: Rows  # of those that are in the gallery
     description: str
 

@@ -1,4 +1,4 @@
-"""What scores are worth: false-alarm rates, posteriors, and what to say where a metric knows none."""
+"""What scores are worth: false-alarm rates and posteriors."""
 
 from __future__ import annotations
 
@@ -16,43 +16,46 @@ __all__ = ["Rates", "scaled"]
 
 Array = NDArray[np.float64]
 
-# Scores at which rates are worked out where there are more hits: a model's are smooth, and each takes a millisecond.
-_GRID = {"empirical": 256, "analytic": 24, "simulated": 256}
-_NEVER = 1e-300  # so that a rate of zero has a logarithm
+# Scores at which rates are computed where there are more hits; rates of a model are smooth, and take a millisecond.
+_GRID_SCORES = {"empirical": 256, "analytic": 24, "simulated": 256}
+_LEAST_RATE = 1e-300  # so that a rate of zero has a logarithm
 
 
 class Rates:
-    """What scores are worth under a metric; where it cannot say, the answer is None and a note tells why."""
+    """What scores are worth under a metric; None where it cannot tell.
+
+    several: whether the query is a mean of several examples, for which rates were not measured.
+    """
 
     def __init__(self, metric: Metric, *, several: bool) -> None:
         self.metric = metric
         self.several = several
-        # Not "auto", which warns where it is the model's: the results say themselves where a rate comes from.
+        # Not "auto", which warns about rates of the model: the results name the source of a rate themselves.
         self._method: Answer = "analytic" if metric.calibration_ is None else "empirical"
 
     def threshold(self, rate: float) -> Estimate:
-        """Return the score to accept at; where the metric knows none, that is an error."""
+        """Return the score from which on chips are accepted; raise NotCalibratedError if the metric knows no rates."""
         return self._of_several(self.metric.threshold(rate, self._method))
 
     def false_alarm_rate(self, score: float) -> Estimate | None:
-        """Return how often a chip of another kind scores as much."""
+        """Return how often a chip of another kind scores as high."""
         try:
             return self._of_several(self.metric.false_alarm_rate(score, self._method))
         except NotCalibratedError:
             return None
 
     def false_alarm_rates(self, scores: Array) -> Sequence[Estimate | None]:
-        """Return the same for many scores; between those of a grid the logarithm of a rate is interpolated."""
+        """Return the rates of many scores; beyond a few, the logarithm of the rate is interpolated on a grid."""
         first = self.false_alarm_rate(scores[0]) if len(scores) else None
-        if first is None or len(scores) <= _GRID[first.method]:
+        if first is None or len(scores) <= _GRID_SCORES[first.method]:
             return [None if first is None else self.false_alarm_rate(score) for score in scores]
-        grid = np.linspace(scores.min(), scores.max(), _GRID[first.method])
-        known = [rate for score in grid if (rate := self.false_alarm_rate(score)) is not None]
+        grid = np.linspace(scores.min(), scores.max(), _GRID_SCORES[first.method])
+        rates = [rate for score in grid if (rate := self.false_alarm_rate(score)) is not None]
         value, low, high = (
-            np.exp(np.interp(scores, grid, np.log(np.maximum(column, _NEVER))))
-            for column in zip(*((float(rate), rate.low, rate.high) for rate in known), strict=True)
+            np.exp(np.interp(scores, grid, np.log(np.maximum(column, _LEAST_RATE))))
+            for column in zip(*((float(rate), rate.low, rate.high) for rate in rates), strict=True)
         )
-        supported = np.interp(scores, grid, [float(rate.supported) for rate in known]) == 1
+        supported = np.interp(scores, grid, [float(rate.supported) for rate in rates]) == 1
         return [
             Estimate(value[i], method=first.method, low=low[i], high=high[i], supported=bool(supported[i]))
             for i in range(len(scores))
@@ -66,7 +69,7 @@ class Rates:
             return [None] * len(scores)
 
     def notes(self) -> tuple[str, ...]:
-        """Return what a reader should know of the figures beyond what they say of themselves."""
+        """Return what a reader should know about the figures."""
         if self.several and self.false_alarm_rate(0.0) is not None:
             return ("Rates were measured for one example; for the mean of several they are a rough guide.",)
         return ()
@@ -78,6 +81,6 @@ class Rates:
 
 
 def scaled(rate: Estimate, rows: int) -> Estimate:
-    """Return how many of the rows that rate makes."""
+    """Return the expected number of rows at a rate."""
     low, high = rate.low * rows, rate.high * rows
     return Estimate(float(rate) * rows, method=rate.method, low=low, high=high, supported=rate.supported)

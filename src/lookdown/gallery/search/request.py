@@ -36,6 +36,7 @@ class SearchRequest:
     expand: how many of the best hits join the examples for a second search.
     rerank: order the hits by their k-reciprocal neighbours; their scores stay.
 
+    >>> from lookdown import SearchRequest, Where
     >>> request = SearchRequest(examples="tanker-0003", false_alarm_rate=1e-3, where=Where(sensor="Sentinel-2"))
     >>> request.examples, request.prior, request.turned
     (['tanker-0003'], 0.01, False)

@@ -1,4 +1,4 @@
-"""k-reciprocal re-ranking (Zhong, Zheng, Cao and Li, CVPR 2017): who is near whom among the best hits."""
+"""k-reciprocal re-ranking of the best hits (Zhong, Zheng, Cao and Li, CVPR 2017)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ Distances = NDArray[np.float64]
 
 
 def rerank(query: Embeddings, shortlist: Embeddings, *, k1: int = 20, k2: int = 6, original: float = 0.3) -> Rows:
-    """Return the order of a shortlist, given best first, by rising `reciprocal_distances`; ties stay as given.
+    """Return the order of a shortlist by rising `reciprocal_distances`; ties keep their order.
 
-    `query` is (r,) and `shortlist` (n, r). Memory and time grow with n^2: some thousand rows, not a gallery.
+    query: (r,).
+    shortlist: (n, r), best first. Memory and time grow with n^2, so it has a few thousand rows.
     """
     return np.argsort(reciprocal_distances(query, shortlist, k1=k1, k2=k2, original=original), kind="stable")
 
@@ -38,13 +39,13 @@ def reciprocal_distances(
     Equal vectors count as one, so copies of a chip get equal distances, and do not fill each other's neighbourhoods.
     """
     _check(query, shortlist, k1, k2, original)
-    points, places = _distinct(np.concatenate([query[None], shortlist]).astype(np.float64))
+    points, positions = _distinct(np.concatenate([query[None], shortlist]).astype(np.float64))
     squares = squareform(pdist(points, "sqeuclidean"), checks=False)
     distances = squares / np.maximum(squares.max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
     neighbours = _nearest(squares, max(k1 + 1, k2))
-    described = _relation(neighbours[:, :k2]) @ _descriptions(distances, neighbours, k1)  # sums do: see _jaccard
+    described = _relation(neighbours[:, :k2]) @ _descriptions(distances, neighbours, k1)  # sums suffice: see _jaccard
     final = (1 - original) * _jaccard(described) + original * distances[0]
-    return np.asarray(final[places[1:]])
+    return np.asarray(final[positions[1:]])
 
 
 def _check(query: Embeddings, shortlist: Embeddings, k1: int, k2: int, original: float) -> None:
@@ -59,14 +60,14 @@ def _check(query: Embeddings, shortlist: Embeddings, k1: int, k2: int, original:
 
 
 def _distinct(points: Distances) -> tuple[Distances, Rows]:
-    """Return the different rows by first appearance, and where among them each row is."""
+    """Return the distinct rows by first appearance, and the position of each row among them."""
     _, firsts, inverse = np.unique(points, axis=0, return_index=True, return_inverse=True)
     chosen = np.sort(firsts)
     return points[chosen], np.searchsorted(chosen, firsts[inverse.ravel()])
 
 
 def _nearest(squares: Distances, count: int) -> Rows:
-    """Return the `count` nearest of each row, itself first, equally near ones in the order given."""
+    """Return the `count` nearest of each row, itself first; equally near ones keep their order."""
     count = min(count, len(squares))
     away = squares.copy()
     np.fill_diagonal(away, -1)  # a row is its own nearest, even where a square underflows
@@ -102,7 +103,7 @@ def _relation(neighbours: Rows) -> csr_array:
 
 
 def _jaccard(described: csr_array) -> Distances:
-    """Return 1 - sum of minima / sum of maxima, of the first row with each; the same whatever all are divided by."""
+    """Return 1 - sum of minima / sum of maxima of the first row with each; a common factor does not matter."""
     sums = np.asarray(described.sum(axis=1))
     own = described[[0]].toarray()[0]
     support = np.flatnonzero(own)  # elsewhere a minimum with it is 0

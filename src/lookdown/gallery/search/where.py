@@ -37,6 +37,7 @@ class Where:
         beyond east: the box then crosses the date line.
     polygon: the same for a polygon: WKT in degrees, or a Polygon or MultiPolygon of shapely.
 
+    >>> from lookdown import Where
     >>> print(Where(sensor=["Sentinel-2", "Landsat 9"], since="2025-03", box=(3.9, 51.8, 4.6, 52.2)).describe())
     sensor Sentinel-2 or 'Landsat 9', from 2025-03-01, within the box from 3.9 51.8 to 4.6 52.2
     """
