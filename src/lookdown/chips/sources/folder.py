@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 from lookdown.chips.source_content import Crop, Scene, SourceContent
 from lookdown.chips.sources.voc import IMAGES
 from lookdown.errors import SourceError
 
-__all__ = ["add_chip", "images_below", "read", "read_columns", "read_lines"]
+__all__ = ["add_chip", "files_below", "read", "read_columns", "read_lines"]
 
 
 def read(root: Path) -> SourceContent:
@@ -21,7 +21,7 @@ def read(root: Path) -> SourceContent:
     if not root.is_dir():
         raise SourceError(f"{root} is not a folder; give one that holds images, or a folder of images a class")
     content = SourceContent()
-    for path in images_below(root):
+    for path in files_below(root):
         first, *deeper = path.relative_to(root).parts
         label = first if deeper else None
         add_chip(content, root, path, None if label == "background" else label, background=label == "background")
@@ -30,9 +30,11 @@ def read(root: Path) -> SourceContent:
     return content
 
 
-def images_below(root: Path) -> Iterator[Path]:
-    """Yield the image files below a folder, in order."""
-    return (path for path in sorted(root.rglob("*")) if path.suffix.lower() in IMAGES and path.is_file())
+def files_below(root: Path, suffixes: Collection[str] = IMAGES) -> list[Path]:
+    """Return the files below a folder that have one of these suffixes, in order; or `root` alone if it is a file."""
+    if root.is_file():
+        return [root]
+    return sorted(path for path in root.rglob("*") if path.suffix.lower() in suffixes and path.is_file())
 
 
 def add_chip(

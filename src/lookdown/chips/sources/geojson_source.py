@@ -18,6 +18,7 @@ from rasterio.errors import RasterioError
 
 from lookdown.chips.imagery import TIFF, open_scene, project
 from lookdown.chips.source_content import Crop, Scene, SourceContent
+from lookdown.chips.sources.folder import files_below
 from lookdown.errors import ImageError, SourceError
 
 __all__ = ["read"]
@@ -86,7 +87,7 @@ def read(root: Path, *, boxes: Path | None = None, label: str = "label") -> Sour
 
 
 def _scenes(root: Path, content: SourceContent) -> list[_MapScene]:
-    paths = [root] if root.is_file() else sorted(p for p in root.rglob("*") if p.suffix.lower() in TIFF and p.is_file())
+    paths = files_below(root, TIFF)
     if not paths:
         raise SourceError(f"{root} holds no GeoTIFF (.tif, .tiff); give a scene or a folder of scenes")
     scenes = []
@@ -110,12 +111,10 @@ def _collections(root: Path, boxes: Path | None, content: SourceContent) -> list
     if boxes is not None and not Path(boxes).exists():
         raise SourceError(f"{boxes} does not exist; give a GeoJSON file or a folder of them")
     source = root if boxes is None else Path(boxes)
-    if source.is_dir():
-        paths = sorted(p for p in source.rglob("*") if p.suffix.lower() in (".geojson", ".json") and p.is_file())
-    elif boxes is not None:
-        paths = [source]
-    else:
+    if boxes is None and root.is_file():
         paths = [path for path in (root.with_suffix(".geojson"), root.with_suffix(".json")) if path.exists()]
+    else:
+        paths = files_below(source, (".geojson", ".json"))
     collections = []
     for path in paths:
         loaded = _load(path)

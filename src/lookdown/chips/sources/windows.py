@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lookdown.chips.imagery import SUFFIXES, SceneReader, open_scene
 from lookdown.chips.source_content import Crop, Scene, SourceContent, box_polygon
+from lookdown.chips.sources.folder import files_below
 from lookdown.errors import ImageError, InputError, SourceError
 
 __all__ = ["read"]
@@ -39,7 +40,10 @@ def read(
     strides = strides * len(sizes) if len(strides) == 1 else strides
     _check(sizes, strides, empty, flat)
     content = SourceContent()
-    for path in _images(Path(root)):
+    paths = files_below(root)
+    if not paths:
+        raise SourceError(f"{root} holds no image; give an image or a folder with {', '.join(sorted(SUFFIXES))} files")
+    for path in paths:
         name = path.name if path == root else path.relative_to(root).as_posix()
         try:
             with open_scene(path) as scene:
@@ -83,15 +87,6 @@ def _cover(
     lost = sum(dropped.values())
     counts = ", ".join(f"{count:,} {verdict}" for verdict, count in dropped.items())
     return f"{lost:,} of {kept + lost:,} windows left out: {counts}" if lost else ""
-
-
-def _images(root: Path) -> list[Path]:
-    if root.is_file():
-        return [root]
-    paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
-    if not paths:
-        raise SourceError(f"{root} holds no image; give an image or a folder with {', '.join(sorted(SUFFIXES))} files")
-    return paths
 
 
 def _windows(
