@@ -1,1 +1,1 @@
-"""What a gallery keeps on disk: its folder, the table of chips, and the metrics on its registry."""
+"""What a gallery keeps on disk: its folder, the table of chips, and its metrics."""
