@@ -96,7 +96,7 @@ def test_a_gallery_without_a_run_is_exported_by_its_thumbnails(tmp_path: Path) -
     gallery = gallery_of_pretrained(tmp_path / "g", "tf_efficientnet_lite0", [chips], Cutting())
     gallery.add(chips)
     shutil.rmtree(chips)
-    with pytest.raises(InputError, match="these chips have no labels; give --data MANIFEST"):
+    with pytest.raises(InputError, match="these chips have no labels; give `data`"):
         export_network(tmp_path / "g", "onnx", int8=True)
     made = export_network(tmp_path / "g", "onnx")
     assert made.fp32.description.transformed_by == gallery.metric

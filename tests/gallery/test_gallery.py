@@ -215,7 +215,7 @@ def test_vectors_of_another_network_are_refused(tmp_path: Path) -> None:
     gallery, X, rows = vector_gallery(tmp_path / "g", 20)
     with pytest.raises(GalleryError, match="come from the embedder abc"):
         gallery.add_embeddings(rows, X, fingerprint="abc")
-    with pytest.raises(InputError, match=r"embeddings must be \(20, 8\), a row a chip; got \(20, 5\)"):
+    with pytest.raises(InputError, match=r"embeddings must be \(20, 8\), one row for each chip; got \(20, 5\)"):
         gallery.add_embeddings(rows, X[:, :5])
     with pytest.raises(InputError, match="finite and not zero"):
         gallery.add_embeddings(rows, X * np.nan)

@@ -44,5 +44,5 @@ def test_it_is_kept_only_if_retrieval_hardly_suffers(tmp_path: Path, after: floa
 
 def test_ranges_need_chips(tmp_path: Path) -> None:
     whole = ExportedEmbedder.load(owner() / "exported" / "openvino")
-    with pytest.raises(InputError, match="ranges are measured on some hundreds"):
+    with pytest.raises(InputError, match="ranges are measured on them; give some hundreds"):
         quantize(whole, tmp_path / "openvino-int8", chips(1), lambda embedder: 50.0)

@@ -47,7 +47,7 @@ def test_what_cannot_be_traced_is_told_in_a_sentence(tmp_path: Path, monkeypatch
     fake.write_text(f'#!/bin/sh\nexec {sys.executable} {tmp_path / "refusing.py"} "$@"\n')
     fake.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(fake))
-    told = f"test_resnet cannot be exported by torch {torch.__version__}: data-dependent branch; go on with torch"
+    told = f"test_resnet cannot be exported by torch {torch.__version__}: data-dependent branch; use torch"
     with pytest.raises(ExportError, match=re.escape(told)):
         trace_apart(network(), torch.eye(8), tmp_path / "model.onnx", normalize=True)
     assert not (tmp_path / "model.onnx").exists()

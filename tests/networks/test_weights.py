@@ -247,5 +247,5 @@ def test_a_file_that_is_not_there_or_of_another_kind_is_refused(tmp_path: Path) 
     with pytest.raises(WeightsError, match=r"imagenet is not there; give a file, or one of weights='auto', 'hub'"):
         find_weights("resnet18", "imagenet")
     (tmp_path / "w.onnx").write_bytes(b"x")
-    with pytest.raises(WeightsError, match=r"w\.onnx is of no known kind; give a \.safetensors file"):
+    with pytest.raises(WeightsError, match=r"w\.onnx is not a file of weights; give a \.safetensors file"):
         find_weights("resnet18", tmp_path / "w.onnx")
