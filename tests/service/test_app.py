@@ -23,7 +23,7 @@ def test_the_loop_answers_while_a_job_and_a_search_run(gallery: Gallery, monkeyp
         gate.wait(20)
         return MetricUpdate(metric="1-trained", changed=False, helped=False, reason="slept")
 
-    real = gallery.search
+    real = gallery.answer
 
     def slow_search(*arguments: object, **options: object) -> object:
         gate.wait(20)
@@ -32,7 +32,7 @@ def test_the_loop_answers_while_a_job_and_a_search_run(gallery: Gallery, monkeyp
     name = gallery.snapshot.ids[0].as_py()
     with client_of(gallery) as client, ThreadPoolExecutor(4) as threads:
         monkeypatch.setattr(gallery, "adapt", slow_adapt)
-        monkeypatch.setattr(gallery, "search", slow_search)  # now that the service has searched to be warm
+        monkeypatch.setattr(gallery, "answer", slow_search)  # now that the service has searched to be warm
         job = client.post("/v1/adapt", json={}).json()
         searches = [threads.submit(client.post, "/v1/search", json={"examples": [name]}) for _ in range(3)]
         begin = time.monotonic()
@@ -48,15 +48,15 @@ def test_the_loop_answers_while_a_job_and_a_search_run(gallery: Gallery, monkeyp
 
 def test_searches_that_would_wait_too_long_are_refused(gallery: Gallery, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = threading.Event()
-    real = gallery.search
+    real = gallery.answer
 
     def slow(*arguments: object, **options: object) -> object:
         gate.wait(20)
         return real(*arguments, **options)  # type: ignore[arg-type]
 
-    asked = {"embedding": [1.0] * 8}
+    asked = {"examples": [[1.0] * 8]}
     with client_of(gallery, searchers=1, waiting=2) as client, ThreadPoolExecutor(8) as threads:
-        monkeypatch.setattr(gallery, "search", slow)
+        monkeypatch.setattr(gallery, "answer", slow)
         answers = [threads.submit(client.post, "/v1/search", json=asked) for _ in range(8)]
         deadline = time.monotonic() + 20
         while sum(answer.done() for answer in answers) < 5:
@@ -76,8 +76,8 @@ def test_a_search_that_takes_too_long_is_given_up(gallery: Gallery, monkeypatch:
         gate.wait(20)
 
     with client_of(gallery, answer_seconds=0.1) as client:
-        monkeypatch.setattr(gallery, "search", stuck)
-        answer = client.post("/v1/search", json={"embedding": [1.0] * 8})
+        monkeypatch.setattr(gallery, "answer", stuck)
+        answer = client.post("/v1/search", json={"examples": [[1.0] * 8]})
         assert (answer.status_code, answer.json()["type"]) == (503, "urn:lookdown:slow")
         gate.set()
 

@@ -36,7 +36,7 @@ def test_the_description_is_whole_and_points_nowhere_else(reader: TestClient) ->
         assert reference.removeprefix("#/components/schemas/") in names
     assert "http://" not in json.dumps(told)
     assert "https://" not in json.dumps(told).replace("https://tiles.example", "")
-    examples = told["components"]["schemas"]["SearchRequest"]["examples"]
+    examples = told["components"]["schemas"]["SearchBody"]["examples"]
     assert examples[0]["k"] == 20
     assert "securitySchemes" not in told["components"]
 

@@ -64,7 +64,7 @@ def test_what_a_page_of_another_site_sends_is_refused(reader: TestClient, method
 
 def test_our_own_page_and_links_are_answered(reader: TestClient) -> None:
     own = {"origin": "http://127.0.0.1:8000", "sec-fetch-site": "same-origin"}
-    assert reader.post("/v1/search", json={"embedding": [1.0] * 8}, headers=own).status_code == 200
+    assert reader.post("/v1/search", json={"examples": [[1.0] * 8]}, headers=own).status_code == 200
     link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
     assert reader.get("/", headers=link).status_code == 200
     assert reader.post("/v1/teach", headers=link).status_code == 403
@@ -110,7 +110,7 @@ def test_each_change_is_a_line_in_the_log(reader: TestClient, caplog: pytest.Log
     with caplog.at_level(logging.INFO, "lookdown.service"):
         reader.delete("/v1/chips/a%0Ab")
         reader.put("/v1/labels", json={"labels": {"none": "x"}})
-        reader.post("/v1/search", json={"embedding": [1.0] * 8})
+        reader.post("/v1/search", json={"examples": [[1.0] * 8]})
         reader.get("/v1/stats")
         reader.post("/v1/teach", headers={"origin": "https://evil.example"})  # strangers do not fill the log
     assert [record.getMessage() for record in caplog.records if record.name == "lookdown.service"] == [

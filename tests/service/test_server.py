@@ -26,8 +26,8 @@ from lookdown.service.service_settings import ServiceSettings
 SLOW = (
     "import sys, time; from pathlib import Path; from lookdown.gallery import Gallery;"
     "from lookdown.service import ServiceSettings; from lookdown.service.server import serve;"
-    "gallery = Gallery.open(sys.argv[1]); real = gallery.search;"
-    "gallery.search = lambda *a, **k: (Path(sys.argv[2]).touch(), time.sleep(1), real(*a, **k))[-1];"
+    "gallery = Gallery.open(sys.argv[1]); real = gallery.answer;"
+    "gallery.answer = lambda *a, **k: (Path(sys.argv[2]).touch(), time.sleep(1), real(*a, **k))[-1];"
     "serve(gallery, ServiceSettings(port=0), lambda told: print(told, flush=True))"
 )
 
@@ -80,7 +80,7 @@ def test_a_running_request_is_finished_before_the_end(made: Path, tmp_path: Path
     with process("-c", SLOW, str(made), str(entered)) as (started, port):
         entered.unlink()  # the service has searched to be warm
         answers: list[tuple[int, bytes]] = []
-        asked = b'{"embedding": [1, 1, 1, 1, 1, 1, 1, 1], "k": 3}'
+        asked = b'{"examples": [[1, 1, 1, 1, 1, 1, 1, 1]], "k": 3}'
         asking = threading.Thread(
             target=lambda: answers.append(ask(port, "POST", "/v1/search", asked, content_type="application/json"))
         )
