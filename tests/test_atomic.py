@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,11 @@ def test_an_error_of_the_disk_becomes_a_sentence(tmp_path: Path) -> None:
         explained(file, "look there"),
     ):
         write_file(file, "text")
+
+
+def test_threads_that_write_one_file_do_not_meet(tmp_path: Path) -> None:
+    contents = {bytes([number]) * 100_000 for number in range(8)}
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda content: write_file(tmp_path / "a", content, flush=False), [*contents] * 20))
+    assert (tmp_path / "a").read_bytes() in contents
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -45,7 +46,8 @@ def replacing(file: Path, *, flush: bool = True) -> Iterator[Path]:
     flush: wait until the content is on the disk. Without it a power failure may leave an empty file: enough for files
         that are made by the thousand and listed in one that is flushed.
     """
-    temporary = file.with_name(f".{file.name[:_LONGEST_NAME]}.{os.getpid()}.part")
+    writer = f"{os.getpid()}-{threading.get_ident()}"  # a process may write one file from two threads
+    temporary = file.with_name(f".{file.name[:_LONGEST_NAME]}.{writer}.part")
     try:
         yield temporary
         if flush:

@@ -6,7 +6,6 @@ missing, damaged or older than the table, the engine assigns the lists again.
 
 from __future__ import annotations
 
-import threading
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -23,8 +22,6 @@ __all__ = ["read_lists", "write_lists"]
 
 Keys = NDArray[np.int64]
 Lists = NDArray[np.int32]
-
-_one_thread = threading.Lock()  # temporary names differ by process only
 
 
 def read_lists(file: Path, keys: Keys) -> Lists | None:
@@ -52,6 +49,6 @@ def write_lists(file: Path, keys: Keys, lists: Lists) -> None:
     Readers write this file too, without the lock of the gallery.
     """
     content = save({"keys": np.ascontiguousarray(keys), "lists": np.ascontiguousarray(lists)})
-    with suppress(OSError), _one_thread:
+    with suppress(OSError):
         file.parent.mkdir(exist_ok=True)
         write_file(file, content, flush=False)
