@@ -27,7 +27,7 @@ def test_the_engine_is_chosen_by_name(tmp_path: Path) -> None:
     for engine in ("exact", "ivf"):
         found = json.loads(run("search", tmp_path / "g", rows[0]["id"], "--engine", engine, "--json"))
         assert found["engine"] == engine
-    with pytest.raises(InputError, match="exact searches in this process and has no address; leave --uri out"):
+    with pytest.raises(InputError, match="exact searches in this process and has no address; omit --uri"):
         run("search", tmp_path / "g", rows[0]["id"], "--engine", "exact", "--uri", "http://host")
 
 
@@ -35,7 +35,7 @@ def test_a_server_that_is_nowhere_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     _, _, rows = vector_gallery(tmp_path / "g", 20)
     typed = ("search", tmp_path / "g", rows[0]["id"], "--engine", "milvus")
     monkeypatch.delenv("LOOKDOWN_MILVUS_URI", raising=False)
-    with pytest.raises(InputError, match="say where the Milvus server is, by --uri or LOOKDOWN_MILVUS_URI"):
+    with pytest.raises(InputError, match="pass --uri or set LOOKDOWN_MILVUS_URI"):
         run(*typed)
     monkeypatch.setattr("lookdown.gallery.scale.milvus_server._CONNECT_SECONDS", 0.5)
     with pytest.raises(EngineError, match="does not answer"):

@@ -39,7 +39,7 @@ def test_what_cannot_be_reached_is_refused_before_it_is_tried(given: Any, told: 
 def test_what_is_not_given_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in [name for name in os.environ if name.startswith("LOOKDOWN_MILVUS_")]:
         monkeypatch.delenv(name)
-    with pytest.raises(InputError, match="by --uri or LOOKDOWN_MILVUS_URI"):
+    with pytest.raises(InputError, match="pass `uri` or set LOOKDOWN_MILVUS_URI"):
         MilvusServer.from_environment()
     (tmp_path / "ca.pem").touch()
     monkeypatch.setenv("LOOKDOWN_MILVUS_URI", "https://there:1")

@@ -62,7 +62,7 @@ class MilvusServer:
         if uri:
             values["uri"] = uri
         if "uri" not in values:
-            raise InputError(f"say where the Milvus server is, by --uri or LOOKDOWN_MILVUS_URI; {_FORMS}")
+            raise InputError(f"say where the Milvus server is: pass `uri` or set LOOKDOWN_MILVUS_URI; {_FORMS}")
         return cls(**values)
 
     @property
