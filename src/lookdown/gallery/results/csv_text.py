@@ -7,16 +7,11 @@ import io
 import unicodedata
 from typing import Any
 
-from lookdown.gallery.results.fields import flat_fields
+from lookdown.gallery.results.fields import FLAT_NAMES, flat_fields
 from lookdown.gallery.results.hit import Results
 
 __all__ = ["to_csv"]
 
-_COLUMNS = (
-    "rank", "id", "score", "posterior", "false_alarm_rate", "false_alarm_rate_low", "false_alarm_rate_high",
-    "false_alarm_rate_method", "false_alarm_rate_supported", "label", "background", "scene", "time", "sensor", "gsd",
-    "source", "polygon", "footprint", "merged",
-)  # fmt: skip
 _FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"  # some programs read the four full-width signs as the plain ones
 
 
@@ -26,7 +21,7 @@ def to_csv(results: Results) -> str:
     Text that a spreadsheet would run as a formula gets an apostrophe in front, since names come from strangers.
     """
     lines = io.StringIO()
-    writer = csv.DictWriter(lines, _COLUMNS)
+    writer = csv.DictWriter(lines, FLAT_NAMES)
     writer.writeheader()
     for hit in results.hits:
         writer.writerow({name: _cell(value) for name, value in flat_fields(hit).items()})

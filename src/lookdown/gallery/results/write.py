@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from lookdown.atomic import explained, write_file
 from lookdown.errors import InputError, OutputError
@@ -10,7 +12,15 @@ from lookdown.gallery.results.hit import Results
 
 __all__ = ["SUFFIXES", "check_path", "write"]
 
-SUFFIXES = (".json", ".csv", ".geojson", ".parquet", ".html")
+# Where each format is made; imported when needed, since only map layers need shapely and pyarrow.
+_FORMATS = {
+    ".json": ("json_text", "to_json"),
+    ".csv": ("csv_text", "to_csv"),
+    ".geojson": ("geojson", "to_geojson"),
+    ".parquet": ("geoparquet", "to_geoparquet"),
+    ".html": ("contact_sheet", "to_html"),
+}
+SUFFIXES = tuple(_FORMATS)
 
 
 def write(
@@ -50,26 +60,12 @@ def check_path(path: str | Path, *, overwrite: bool = False) -> str:
 
 
 def _content(results: Results, suffix: str, thumbnails: bool, query_thumbnail: bytes | None) -> str | bytes:
-    # Imported when needed: only map layers need shapely and pyarrow.
-    if suffix == ".json":
-        from lookdown.gallery.results.json_text import to_json
-
-        return to_json(results, thumbnails=thumbnails)
-    if suffix == ".csv":
-        from lookdown.gallery.results.csv_text import to_csv
-
-        return to_csv(results)
-    if suffix == ".geojson":
-        from lookdown.gallery.results.geojson import to_geojson
-
-        return to_geojson(results)
-    if suffix == ".parquet":
-        from lookdown.gallery.results.geoparquet import to_geoparquet
-
-        return to_geoparquet(results)
-    from lookdown.gallery.results.contact_sheet import to_html
-
-    return to_html(results, query_thumbnail)
+    module, function = _FORMATS[suffix]
+    make = getattr(import_module(f"lookdown.gallery.results.{module}"), function)
+    options: dict[str, dict[str, Any]]
+    options = {".json": {"thumbnails": thumbnails}, ".html": {"query_thumbnail": query_thumbnail}}
+    content: str | bytes = make(results, **options.get(suffix, {}))
+    return content
 
 
 def _remarks(results: Results, suffix: str) -> tuple[str, ...]:
