@@ -200,7 +200,7 @@ def test_the_api_reference_describes_arguments_and_shows_the_source(site: Path) 
         assert f'id="lookdown.{name}"' in pages["errors"] or f'id="lookdown.errors.{name}"' in pages["errors"], name
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", pages["search"]))
     assert 'id="lookdown.Gallery.search"' in pages["search"]
-    assert re.search(r"Parameters: query \(.{0,200}?\) \S ", text)
+    assert re.search(r"Parameters: examples \(.{0,200}?\) \S ", text)
     assert "src/lookdown/gallery/gallery.py" in text
 
 

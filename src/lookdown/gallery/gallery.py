@@ -332,7 +332,19 @@ class Gallery:
     ) -> Results:
         """Find chips of the same kind as the examples: the `k` best (50), or all that a false-alarm rate accepts.
 
-        The arguments are the fields of `SearchRequest`, which describes them.
+        The arguments are the fields of `SearchRequest`, which says more about them.
+
+        examples: images, embeddings or ids of chips; a score is the mean over them.
+        k: how many hits.
+        counter_examples: what the hits should not be like.
+        false_alarm_rate: instead of `k`, accept what a chip of another kind reaches this often.
+        where: which chips to search.
+        metric: the name of another metric than the one in use, or a metric.
+        prior: the share of the archive that you assume to be of this kind.
+        turned: embed images in four quarter turns, so that their heading does not matter.
+        overlap: windows of a scene that share more than this are one hit; 1 keeps every window.
+        expand: how many of the best hits join the examples for a second search.
+        rerank: order the hits by their k-reciprocal neighbours.
 
             gallery.search("ferry.jpg", k=10)
             gallery.search(["tanker-0003", "tanker-0004"], false_alarm_rate=1e-3, where=Where(since="2025-03-01"))
