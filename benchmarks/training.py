@@ -10,7 +10,7 @@ from typing import Any
 from lookdown.config import build
 from lookdown.lab.synthetic.world import World, draw_world
 from lookdown.training.recipe import Recipe
-from lookdown.training.training import train
+from lookdown.training.train import train
 from sidebyside import QUICK, Row, report
 
 DEARER = 1.05  # a stage-2 epoch over a stage-1 epoch, at most

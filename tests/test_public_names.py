@@ -13,9 +13,7 @@ import pytest
 
 import lookdown
 
-# Names that do not keep the rule yet.
-PENDING = {"train"}
-NAMES = [name for name in lookdown.__all__ if not name.startswith("__") and name not in PENDING]
+NAMES = [name for name in lookdown.__all__ if not name.startswith("__")]
 
 
 def documentation(name: str) -> str:

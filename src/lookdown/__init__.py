@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         load_metric,
     )
     from lookdown.networks import Embedder
-    from lookdown.training.training import train
+    from lookdown.training.train import train
 
 __all__ = [
     "Adaptation",
@@ -72,7 +72,7 @@ _HOMES = {
     "load_metric": "lookdown.metrics",
     "make_loss": "lookdown.losses",
     "prepare": "lookdown.chips.prepare",
-    "train": "lookdown.training.training",
+    "train": "lookdown.training.train",
 }
 
 

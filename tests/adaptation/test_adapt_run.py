@@ -16,12 +16,12 @@ from lookdown.chips.manifest import Manifest
 from lookdown.errors import InputError, OutputError
 from lookdown.lab.synthetic.world import World, draw_world
 from lookdown.networks import Embedder
-from lookdown.training import training
+from lookdown.training.train import train
 
 
 @lru_cache
 def trained() -> Path:
-    return training.train(recipe(), Path(mkdtemp()) / "run").path
+    return train(recipe(), Path(mkdtemp()) / "run").path
 
 
 @lru_cache
@@ -83,5 +83,5 @@ def test_what_cannot_be_read_is_left_out_and_what_is_no_run_refused(tmp_path: Pa
     Manifest.of_rows(rows, tmp_path).write(tmp_path / "some.parquet")
     found = adapt_run(trained(), tmp_path / "some.parquet", clusters=4, method="cplfpa")
     assert list(found.skipped) == [0]
-    with pytest.raises(OutputError, match="is no run of `lookdown train`"):
+    with pytest.raises(OutputError, match="is not a run of `lookdown train`"):
         adapt_run(tmp_path, world())

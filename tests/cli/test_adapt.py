@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 from lookdown import load_metric
 from lookdown.cli import app
 from lookdown.errors import OutputError
-from lookdown.training import training
+from lookdown.training.train import train
 
 
 def test_a_metric_is_written_and_what_became_of_it_is_said(tmp_path: Path) -> None:
-    training.train(recipe(), tmp_path / "run")
+    train(recipe(), tmp_path / "run")
     typed = ["adapt", str(tmp_path / "run"), "--data", str(world()), "-o", str(tmp_path / "metric")]
     shown = CliRunner().invoke(app, [*typed, "--clusters", "6", "--method", "cplfpa"], catch_exceptions=False)
     assert "in 6 clusters (separation " in shown.output

@@ -20,7 +20,7 @@ from lookdown.cli import app
 from lookdown.cli.command_group import ORDER, with_options
 from lookdown.errors import GalleryError
 from lookdown.gallery.index.creation import gallery_of_run
-from lookdown.training import training
+from lookdown.training.train import train
 
 COMMANDS = {path: command for path, command, _ in commands()}
 
@@ -83,7 +83,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     folder = tmp_path_factory.mktemp("examples")
     for name in ("world", "abroad"):
         shutil.copytree(world(), folder / "demo" / name)
-    training.train(recipe(), folder / "demo" / "run")
+    train(recipe(), folder / "demo" / "run")
     gallery = gallery_of_run(folder / "demo" / "gallery", folder / "demo" / "run")
     gallery.add([folder / "demo" / "world"])
     chips = sorted((folder / "demo" / "world" / "chips").iterdir())

@@ -15,11 +15,11 @@ from lookdown.chips.manifest import Manifest
 from lookdown.cli import app
 from lookdown.errors import OutputError
 from lookdown.evaluation import Evaluation
-from lookdown.training import training
+from lookdown.training.train import train
 
 
 def test_figures_as_tables_and_as_data(tmp_path: Path) -> None:
-    training.train(recipe(), tmp_path / "run")
+    train(recipe(), tmp_path / "run")
     shown = CliRunner().invoke(app, ["evaluate", str(tmp_path / "run")]).output
     assert shown.count("mean of queries") == 2
     assert "glrt - cosine:" in shown
@@ -40,7 +40,7 @@ def test_figures_as_tables_and_as_data(tmp_path: Path) -> None:
 
 
 def test_chips_that_cannot_be_read_are_told(tmp_path: Path) -> None:
-    training.train(recipe(stage2={"epochs": 0}), tmp_path / "run")
+    train(recipe(stage2={"epochs": 0}), tmp_path / "run")
     shutil.copytree(world(), tmp_path / "world", ignore=shutil.ignore_patterns("features"))
     bad = Manifest.read(tmp_path / "world").with_role("gallery").paths[0]
     bad.write_bytes(b"no picture")
@@ -60,4 +60,4 @@ def test_chips_that_cannot_be_read_are_told(tmp_path: Path) -> None:
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, ["evaluate", str(tmp_path)])
     assert isinstance(shown.exception, OutputError)
-    assert "is no run of `lookdown train`" in str(shown.exception)
+    assert "is not a run of `lookdown train`" in str(shown.exception)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from lookdown.cli import app
 from lookdown.errors import OutputError
-from lookdown.training import training
+from lookdown.training.train import train
 
 pytestmark = pytest.mark.export
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.export
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("export") / "run"
-    training.train(recipe(network={"backbone": "test_resnet"}, stage2={"epochs": 1}), folder)
+    train(recipe(network={"backbone": "test_resnet"}, stage2={"epochs": 1}), folder)
     return folder
 
 

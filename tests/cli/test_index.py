@@ -15,13 +15,13 @@ from lookdown import Gallery
 from lookdown.chips.manifest import Manifest
 from lookdown.cli import app
 from lookdown.errors import GalleryError, InputError, LookdownError, SourceError
-from lookdown.training import training
+from lookdown.training.train import train
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("index") / "run"
-    training.train(recipe(stage2={"epochs": 1}), folder)
+    train(recipe(stage2={"epochs": 1}), folder)
     return folder
 
 
@@ -63,7 +63,7 @@ def test_a_run_and_its_world_are_all_it_takes(run: Path, tmp_path: Path) -> None
     assert gallery.metrics()[0].calibrated
 
     other = tmp_path / "other"
-    training.train(recipe(seed=5, stage1={"epochs": 1, "learning_rate": 0.1}, stage2={"epochs": 0}), other)
+    train(recipe(seed=5, stage1={"epochs": 1, "learning_rate": 0.1}, stage2={"epochs": 0}), other)
     assert "was made with another embedder" in str(refused(other, tmp_path / "world", "-o", tmp_path / "g"))
     assert "lookdown search" in shown.stdout
 

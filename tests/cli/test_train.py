@@ -65,7 +65,7 @@ def test_a_run_goes_on_with_another_rate_and_nothing_else(tmp_path: Path) -> Non
         (["train", "quick.toml"], "give a recipe and a folder"),
         (["train", "quick.toml", "-o", "run", "--set", "stage2.epoch=1"], "did you mean stage2.epochs"),
         (["train", "missing.toml", "-o", "run"], "missing.toml"),
-        (["train", "--resume", "nowhere"], "is no run of `lookdown train`"),
+        (["train", "--resume", "nowhere"], "is not a run of `lookdown train`"),
         (["train", "quick.toml", "-o", "run", "--set", "stage2.loss=tripet"], "did you mean triplet"),
         (["train", "quick.toml", "--resume", "run"], "give a recipe and a folder"),
     ],

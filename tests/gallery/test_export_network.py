@@ -20,8 +20,8 @@ from lookdown.gallery.export_network import export_network
 from lookdown.gallery.index.creation import gallery_of_pretrained, gallery_of_run
 from lookdown.networks.network_folder import list_exports
 from lookdown.networks.quantize import LARGEST_DROP
-from lookdown.training import training
-from lookdown.training.run_evaluation import evaluate_run
+from lookdown.training.evaluate_run import evaluate_run
+from lookdown.training.train import train
 
 pytestmark = pytest.mark.export
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.export
 def exported_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with its network in float32 and int8; nobody writes to it."""
     short = recipe(network={"backbone": "test_resnet"}, stage1={"epochs": 1}, stage2={"epochs": 1})
-    run = training.train(short, tmp_path_factory.mktemp("runs") / "ships").path
+    run = train(short, tmp_path_factory.mktemp("runs") / "ships").path
     made = export_network(run, "openvino", int8=True)
     assert made.int8 is not None
     assert (made.int8.export is not None) == (made.int8.before - made.int8.after <= LARGEST_DROP)
@@ -123,7 +123,7 @@ def test_labels_of_a_gallery_judge_int8(tmp_path: Path, run: Path) -> None:
 
 def test_a_foreign_export_in_a_gallery_is_refused(tmp_path: Path, run: Path) -> None:
     other = recipe(network={"backbone": "test_resnet"}, stage1={"epochs": 1}, stage2={"epochs": 1}, seed=5)
-    stranger = training.train(other, tmp_path / "other").path
+    stranger = train(other, tmp_path / "other").path
     export_network(stranger, "onnx")
     gallery_of_run(tmp_path / "g", run)
     shutil.copytree(stranger / "exported" / "onnx", tmp_path / "g" / "exported" / "onnx")

@@ -52,5 +52,5 @@ def test_a_damaged_one_is_passed_over(tmp_path: Path, damage: str) -> None:
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match=r"after epoch 3 could not be written .* --resume"):
+    with pytest.raises(OutputError, match=r"epoch-00003 cannot be written: .* --resume"):
         write(tmp_path / "file", 3)

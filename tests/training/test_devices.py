@@ -30,5 +30,5 @@ def test_the_device_of_the_recipe_or_else_the_cpu(
     if found == wanted or wanted == "auto":
         refuse_missing_device(wanted)
     else:
-        with pytest.raises(InputError, match=f'device = "{wanted}" is not to be had on this machine; .*device=auto'):
+        with pytest.raises(InputError, match=f'device = "{wanted}" is not available on this machine; .*device=auto'):
             refuse_missing_device(wanted)

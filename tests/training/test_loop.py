@@ -14,12 +14,12 @@ from lookdown.errors import TrainingError
 from lookdown.losses import LOSSES, IdentityLoss
 from lookdown.networks import Embedder
 from lookdown.training.checkpoints import Checkpoint
-from lookdown.training.features import FrozenFeatures
-from lookdown.training.loop import Epoch, Step, run_stages
+from lookdown.training.frozen_features import FrozenFeatures
+from lookdown.training.loop import Epoch, Step, derived_seed, diverged, run_stages
 from lookdown.training.recipe import Recipe
 from lookdown.training.samples import FeatureSamples
-from lookdown.training.statistics import embed_all
 from lookdown.training.training_data import TrainingSet
+from lookdown.training.training_embeddings import embed_all
 
 
 def clusters(width: int, *, classes: int = 8, copies: int = 12) -> TrainingSet:
@@ -161,3 +161,18 @@ def test_steps_are_told() -> None:
     assert {step.stage for step in steps} == {1, 2}
     assert all(0 <= step.accuracy <= 1 for step in steps)
     assert len(steps) == 4 * steps[0].steps
+
+
+def test_the_sentence_names_the_place_and_the_command() -> None:
+    made = recipe(stage2={"learning_rate": 0.02})
+    told = str(diverged(made, 2, 7, "the loss is", ", batch 3 (chips a, b and 6 more)"))
+    assert told.startswith("the loss is not a number in stage 2, epoch 7, batch 3 (chips a, b and 6 more); ")
+    assert "`lookdown train --resume RUN --set stage2.learning_rate=0.01`, or look at these chips" in told
+    assert str(diverged(made, 1, 1, "an embedding is")).endswith("--set stage1.learning_rate=0.025`")
+
+
+def test_places_have_their_own_numbers_and_keep_them() -> None:
+    seeds = {derived_seed(seed, "views", epoch, step) for seed in range(3) for epoch in range(20) for step in range(20)}
+    assert len(seeds) == 3 * 20 * 20
+    assert derived_seed(0, "views", 1, 23) != derived_seed(0, "views", 12, 3)
+    assert derived_seed(7, "a", 1) == derived_seed(7, "a", 1) < 2**63

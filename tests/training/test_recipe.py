@@ -9,11 +9,11 @@ import pytest
 from tests.training.runs import recipe
 
 from lookdown.config import read_recipe
-from lookdown.errors import LookdownError
+from lookdown.errors import InputError, LookdownError
 from lookdown.losses import make_loss
-from lookdown.training.recipe import Recipe
+from lookdown.training.recipe import RECIPES, Recipe, recipe_file
 
-RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
+FILES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,35 @@ def test_anchored_paths_hold_in_every_folder(tmp_path: Path, monkeypatch: pytest
         assert recipe(network={"weights": weights}).anchored().network.weights == weights
 
 
-@pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_recipes_of_this_repository_can_be_read(file: Path) -> None:
     made = read_recipe(Recipe, file)
     make_loss(made.stage2.loss, made.stage2.options, classes=4, dimension=made.network.dimension)
-    assert len(RECIPES) == 11
+    assert len(FILES) == 11
+
+
+def test_a_file_of_ones_own_comes_before_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert recipe_file(Path("synthetic")) == RECIPES / "synthetic.toml"
+    assert recipe_file(Path("recipes/synthetic.toml")) == RECIPES / "synthetic.toml"  # as the documentation writes it
+    (tmp_path / "synthetic").write_text("mine")
+    assert recipe_file(Path("synthetic")) == Path("synthetic")
+
+
+def test_every_recipe_that_comes_with_lookdown_can_be_named() -> None:
+    files = list(RECIPES.glob("*.toml"))
+    assert [recipe_file(Path(file.stem)) for file in files] == files
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("synthetc", "did you mean synthetic?"),
+        ("elsewhere/synthetic.toml", "neither a file"),
+        ("nothing.toml", "mar20_cpu"),
+    ],
+)
+def test_another_name_is_answered_by_those_that_are_known(given: str, told: str) -> None:
+    with pytest.raises(InputError) as refused:
+        recipe_file(Path(given))
+    assert told in str(refused.value)

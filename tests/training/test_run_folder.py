@@ -18,9 +18,9 @@ def test_it_comes_back_as_it_was_begun(tmp_path: Path) -> None:
     made = RunFolder.create(tmp_path / "run", recipe(), "data", "trunk")
     assert RunFolder.open(tmp_path / "run") == made
     assert not made.finished
-    with pytest.raises(OutputError, match=r"is there already; .*--resume"):
+    with pytest.raises(OutputError, match=r"exists; .*--resume"):
         RunFolder.create(tmp_path / "run", recipe(), "data", "trunk")
-    with pytest.raises(OutputError, match="is no run of `lookdown train`"):
+    with pytest.raises(OutputError, match="is not a run of `lookdown train`"):
         RunFolder.open(tmp_path)
 
 
@@ -32,16 +32,17 @@ class KilledError(BaseException):
 def test_one_killed_while_it_began_can_begin_again(
     renamed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rename, left = Path.rename, renamed
+    replace, left = Path.replace, renamed
 
     def until_killed(file: Path, target: Path) -> Path:
         nonlocal left
         if not left:
             raise KilledError
         left -= 1
-        return rename(file, target)
+        return replace(file, target)
 
-    monkeypatch.setattr(Path, "rename", until_killed)
+    monkeypatch.setattr(Path, "replace", until_killed)
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)  # a killed process cleans up nothing
     with pytest.raises(KilledError):
         RunFolder.create(tmp_path / "run", recipe(), "data", "trunk")
     monkeypatch.undo()
@@ -56,7 +57,7 @@ def test_what_is_somebody_elses_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "own" / "recipe.toml").write_text("seed = 3")
     (tmp_path / "file").write_text("")
     for name in ("own", "file"):
-        with pytest.raises(OutputError, match="is there already"):
+        with pytest.raises(OutputError, match="exists; name another folder"):
             RunFolder.create(tmp_path / name, recipe(), "data", "trunk")
     assert (tmp_path / "own" / "recipe.toml").read_text() == "seed = 3"
 
@@ -76,7 +77,9 @@ def test_rates_and_clip_can_be_changed_on_the_way_and_nothing_else(tmp_path: Pat
     again = RunFolder.open(run.path).recipe
     assert (again.stage1.learning_rate, again.stage2.learning_rate, again.optimizer.clip) == (0.01, 0.001, 1.0)
     for setting in ("seed=3", "stage1.epochs=7", "stage1={learning_rate=0.1}", "nonsense"):
-        with pytest.raises(InputError, match=r"only stage1.learning_rate, .* can be changed; begin a new run"):
+        with pytest.raises(
+            InputError, match=r"only stage1.learning_rate, .* can be changed after its start; start a new"
+        ):
             run.changed([setting])
     with pytest.raises(RecipeError, match="learning_rate"):
         run.changed(["stage1.learning_rate=fast"])

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
+import pytest
 import torch
 
 from lookdown.chips.augmentation import Strengths
-from lookdown.training.features import FrozenFeatures
-from lookdown.training.samples import ChipSamples, FeatureSamples
+from lookdown.training.frozen_features import FrozenFeatures
+from lookdown.training.samples import BatchPlan, ChipSamples, FeatureSamples, draw_batches
 
 
 def test_features_are_drawn_from_all_views_and_passed_as_they_lie() -> None:
     array = np.arange(4 * 6 * 2, dtype=np.float32).reshape(4, 6, 2)
     samples = FeatureSamples(FrozenFeatures(array, np.arange(6), {}), np.array([5, 1, 3]))
-    drawn = [samples.drawn(np.array([0, 2]), seed).numpy() for seed in range(60)]
+    drawn = [samples.draw(np.array([0, 2]), seed).numpy() for seed in range(60)]
     assert {float(batch[0, 0]) for batch in drawn} == {float(value) for value in array[:, 5, 0]}
     assert {float(batch[1, 0]) for batch in drawn} == {float(value) for value in array[:, 3, 0]}
     rows = np.concatenate([inputs.numpy() for _, inputs in samples.plain()])
@@ -21,7 +24,7 @@ def test_features_are_drawn_from_all_views_and_passed_as_they_lie() -> None:
     turned = np.concatenate([inputs.numpy() for _, inputs in samples.plain(turn=3)])
     np.testing.assert_array_equal(turned, array[3, [5, 1, 3]])
     assert len(samples) == 3
-    whole, part = samples.drawn(np.array([0, 1, 2, 0]), 9), samples.drawn(np.array([2, 0]), 9, first=2)
+    whole, part = samples.draw(np.array([0, 1, 2, 0]), 9), samples.draw(np.array([2, 0]), 9, first=2)
     torch.testing.assert_close(whole[2:], part, rtol=0, atol=0)
 
 
@@ -33,7 +36,7 @@ def test_chips_are_augmented_when_drawn_only() -> None:
     np.testing.assert_array_equal(np.concatenate([inputs.numpy() for _, inputs in rows]), images)
     turned = np.concatenate([inputs.numpy() for _, inputs in samples.plain(turn=1)])
     np.testing.assert_array_equal(turned, np.rot90(images, 1, (2, 3)))
-    first, again, other = (samples.drawn(np.array([7, 7]), seed) for seed in (1, 1, 2))
+    first, again, other = (samples.draw(np.array([7, 7]), seed) for seed in (1, 1, 2))
     torch.testing.assert_close(first, again, rtol=0, atol=0)
     assert (first != other).any()
     assert (first[0] != first[1]).any()
@@ -44,6 +47,68 @@ def test_parts_of_a_batch_are_augmented_as_the_whole_is() -> None:
     images = np.random.default_rng(0).integers(0, 255, (8, 3, 32, 32), dtype=np.uint8)
     samples = ChipSamples(images, Strengths())
     indices = np.array([5, 1, 3, 3, 0, 7])
-    whole = samples.drawn(indices, 9)
-    assert torch.equal(whole[:4], samples.drawn(indices[:4], 9))
-    assert torch.equal(whole[4:], samples.drawn(indices[4:], 9, first=4))
+    whole = samples.draw(indices, 9)
+    assert torch.equal(whole[:4], samples.draw(indices[:4], 9))
+    assert torch.equal(whole[4:], samples.draw(indices[4:], 9, first=4))
+
+
+class Slow(ChipSamples):
+    """Takes its time, and remembers when it was asked."""
+
+    def __init__(self, images: np.ndarray, *, fails_at: int | None = None) -> None:
+        super().__init__(images, Strengths())
+        self.asked: list[int] = []
+        self.fails_at = fails_at
+
+    def draw(self, indices: np.ndarray, seed: int, first: int = 0) -> torch.Tensor:
+        self.asked.append(seed)
+        if seed == self.fails_at:
+            raise ValueError("cannot be drawn")
+        time.sleep(0.05)
+        return super().draw(indices, seed, first)
+
+
+def plans(count: int) -> list[BatchPlan]:
+    return [BatchPlan(np.arange(4) + number, seed=number, first=4) for number in range(count)]
+
+
+@pytest.fixture
+def images() -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, (16, 3, 24, 24), dtype=np.uint8)
+
+
+def test_both_ways_give_the_same_batches_in_the_same_order(images: np.ndarray) -> None:
+    samples = ChipSamples(images, Strengths())
+    for one, other in zip(
+        draw_batches(samples, plans(6), ahead=False), draw_batches(samples, plans(6), ahead=True), strict=True
+    ):
+        assert np.array_equal(one.indices, other.indices)
+        assert torch.equal(one.inputs, other.inputs)
+
+
+def test_the_next_batch_is_drawn_while_this_one_is_used_and_no_more_than_that(images: np.ndarray) -> None:
+    samples = Slow(images)
+    batches = draw_batches(samples, plans(5), ahead=True)
+    first = next(batches)
+    assert first.waited_seconds > 0.04
+    time.sleep(0.2)  # the network at work
+    assert samples.asked == [0, 1]
+    assert next(batches).waited_seconds < 0.04
+
+
+def test_in_turn_all_drawing_is_waiting(images: np.ndarray) -> None:
+    assert all(batch.waited_seconds > 0.04 for batch in draw_batches(Slow(images), plans(3), ahead=False))
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_what_fails_is_told_where_it_is_asked_for(images: np.ndarray, ahead: bool) -> None:
+    batches = draw_batches(Slow(images, fails_at=2), plans(4), ahead=ahead)
+    next(batches)
+    next(batches)
+    with pytest.raises(ValueError, match="cannot be drawn"):
+        next(batches)
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_no_batches_are_none(images: np.ndarray, ahead: bool) -> None:
+    assert list(draw_batches(Slow(images), [], ahead=ahead)) == []

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.training.runs import recipe
 
-from lookdown.training import training
 from lookdown.training.tensorboard import TensorBoard
+from lookdown.training.train import train
 
 
 def points(folder: Path, name: str) -> list[tuple[int, float]]:
@@ -51,7 +51,7 @@ def test_one_killed_after_its_first_point_shows_that_epoch_once(
 
 
 def test_a_run_leaves_its_curves(tmp_path: Path) -> None:
-    run = training.train(recipe(), tmp_path / "run")
+    run = train(recipe(), tmp_path / "run")
     for name in ("loss", "accuracy", "validation_map"):
         assert [step for step, _ in points(run.path / "tensorboard", name)] == [1, 2, 3, 4]
         written = [record[name] for record in run.history()]

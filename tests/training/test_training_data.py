@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.training.runs import recipe, world
 
 from lookdown.chips.manifest import Manifest
 from lookdown.errors import ImageError, InputError
 from lookdown.networks import Embedder
 from lookdown.training.recipe import Recipe
-from lookdown.training.training_data import TrainingData, read_training_data, refuse_untrainable
+from lookdown.training.training_data import TrainingData, hold_out, read_training_data, refuse_untrainable
 
 
 def chips(**columns: Sequence[str | None]) -> Manifest:
@@ -57,7 +59,7 @@ def test_what_cannot_be_trained_on_shows_without_reading() -> None:
     for columns, message in (
         ({"label": ["ship"] * count}, f"all {count} training chips are of one class, ship; "),
         ({"label": [None] * count}, "has training chips without a class; "),
-        ({"scene_group": ["here"] * count}, "of 1 training places, 30 % cannot be kept back"),
+        ({"scene_group": ["here"] * count}, "30 % of 1 training places cannot be held out"),
     ):
         with pytest.raises(InputError, match=message):
             refuse_untrainable(chips(**columns), recipe())
@@ -87,3 +89,37 @@ def test_fine_tuning_gets_the_chips_themselves() -> None:
     indices, images = next(iter(data.fit.samples.plain()))
     assert images.shape == (len(indices), 3, 32, 32)
     assert np.array_equal(indices, np.arange(len(indices)))
+
+
+@given(seed=st.integers(0, 1000), groups=st.integers(12, 30), share=st.floats(0.15, 0.5))
+def test_whole_groups_are_held_out_and_every_class_stays(seed: int, groups: int, share: float) -> None:
+    rng = np.random.default_rng(seed)
+    labels = [f"class {number % 4}" for number in range(8 * groups)]
+    places = [f"place {number // 8}" for number in range(8 * groups)]
+    kept = hold_out(labels, places, share, seed)
+    assert kept.sum() <= share * len(labels)
+    assert kept.sum() >= share * len(labels) - 8
+    by_place = {place: {bool(kept[row]) for row in range(len(places)) if places[row] == place} for place in set(places)}
+    assert all(len(sides) == 1 for sides in by_place.values())
+    assert {labels[row] for row in np.flatnonzero(~kept)} == set(labels)
+    order = rng.permutation(len(labels))
+    again = hold_out([labels[row] for row in order], [places[row] for row in order], share, seed)
+    np.testing.assert_array_equal(again, kept[order])
+
+
+def test_one_place_cannot_be_divided() -> None:
+    with pytest.raises(InputError, match="20 % of 1 training places cannot be held out"):
+        hold_out(["a", "b"] * 5, ["here"] * 10, 0.2, 0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_kept_back_must_have_pairs_of_both_kinds(seed: int) -> None:
+    """Of two chips there is one pair, so that either nothing can be found or nothing mistaken for it."""
+    labels, places = [f"class {row % 10}" for row in range(40)], [f"place {row}" for row in range(40)]
+    with pytest.raises(InputError, match=r"two classes in them, one of which has two chips; .* or raise data.held_out"):
+        hold_out(labels, places, 0.05, seed)
+
+
+def test_a_single_class_has_a_sentence_of_its_own() -> None:
+    with pytest.raises(InputError, match="all 10 training chips are of one class, ship; "):
+        hold_out(["ship"] * 10, [f"place {row}" for row in range(10)], 0.5, 0)

@@ -13,7 +13,7 @@ from lookdown.cli.json_output import AsJson, print_json
 if TYPE_CHECKING:
     from lookdown.evaluation import Evaluation
     from lookdown.metrics import Estimate
-    from lookdown.training.run_evaluation import MetricName
+    from lookdown.training.evaluate_run import MetricName
 
 
 def evaluate(
@@ -37,7 +37,7 @@ def evaluate(
     """
     from lookdown.cli.progress_bar import ProgressBar
     from lookdown.errors import InputError
-    from lookdown.training.run_evaluation import evaluate_run
+    from lookdown.training.evaluate_run import evaluate_run
 
     if metric and adapted:
         raise InputError("--metric names one metric and --adapted compares two; give one of them")

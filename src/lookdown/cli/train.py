@@ -38,9 +38,8 @@ def train(
     from lookdown.cli.progress_bar import ProgressBar
     from lookdown.config import read_recipe
     from lookdown.errors import InputError
-    from lookdown.training import training
-    from lookdown.training.recipe import Recipe
-    from lookdown.training.recipe_files import recipe_file
+    from lookdown.training import train as training
+    from lookdown.training.recipe import Recipe, recipe_file
 
     if (recipe is None) == (resume is None) or (recipe is None) != (out is None):
         raise InputError("give a recipe and a folder, `lookdown train RECIPE -o RUN`, or `lookdown train --resume RUN`")

@@ -30,8 +30,8 @@ from lookdown.networks.network_folder import FOLDER
 from lookdown.networks.quantize import QuantizationReport, quantize
 from lookdown.networks.runtimes import RuntimeName
 from lookdown.networks.stored_embedder import load_embedder
-from lookdown.training.held_out import hold_out
 from lookdown.training.run_folder import RunFolder
+from lookdown.training.training_data import hold_out
 
 __all__ = ["ExportReport", "export_network"]
 

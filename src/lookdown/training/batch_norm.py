@@ -1,4 +1,4 @@
-"""Batch normalisation over the batch of all processes, so that several of them learn what one would."""
+"""Batch normalisation over the batch of all processes, so that several processes learn what one would."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ class WholeBatchNorm(nn.BatchNorm1d):
     """`BatchNorm1d` whose mean and variance are those of all processes; torch's own is for GPUs only."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalise a part of the batch by the whole of it, in float32 as torch does for half precision too."""
+        """Normalise a part of the batch by the statistics of the whole, in float32, as torch does."""
         if not self.training:
             return super().forward(input)
         x = input.float()
         count = len(x) * torch.distributed.get_world_size()
         mean = all_reduce(x.sum(dim=0)) / count  # type: ignore[no-untyped-call]
         variance = all_reduce((x - mean).square().sum(dim=0)) / count  # type: ignore[no-untyped-call]
-        self._remember(mean.detach(), variance.detach() * count / max(count - 1, 1))
+        self._update_running(mean.detach(), variance.detach() * count / max(count - 1, 1))
         normal: Tensor = (x - mean) * torch.rsqrt(variance + self.eps)
         return (normal * self.weight + self.bias).to(input.dtype)
 
-    def _remember(self, mean: Tensor, variance: Tensor) -> None:
+    def _update_running(self, mean: Tensor, variance: Tensor) -> None:
         assert self.running_mean is not None
         assert self.running_var is not None
         assert self.num_batches_tracked is not None
@@ -36,9 +36,9 @@ class WholeBatchNorm(nn.BatchNorm1d):
 
 
 def over_all_processes(network: nn.Module) -> None:
-    """Let the normalisation of a head see the whole batch, in place; parameters stay the objects they are.
+    """Make the normalisation layers of a head use the whole batch, in place, with the same parameters.
 
-    Layers of a trunk keep to their own process, as is usual where each has enough images.
+    Layers of a trunk keep to their own process, as is usual where each process has enough images.
     """
     for module in network.modules():
         if type(module) is nn.BatchNorm1d:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,13 +15,13 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from lookdown.errors import OutputError
+from lookdown import atomic
 
-__all__ = ["AT_ONCE", "Checkpoint", "last_checkpoint", "write_checkpoint"]
+__all__ = ["MOST_CHECKPOINTS", "Checkpoint", "last_checkpoint", "write_checkpoint"]
 
 _NAME = re.compile(r"epoch-(\d{5})\.json")
 _KEPT = 2
-AT_ONCE = _KEPT + 1  # on the disk, while one more is written
+MOST_CHECKPOINTS = _KEPT + 1  # on the disk, while one more is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +34,20 @@ class Checkpoint:
 
 
 def write_checkpoint(folder: Path, epoch: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-    """Write the state after `epoch` epochs; older ones than the last two are removed.
+    """Write the state after `epoch` epochs, and remove all checkpoints but the last two.
 
-    The JSON file is renamed into its place last and names the digest of the tensors, so a checkpoint that was cut
-    short does not count.
+    The JSON file is written last and holds a digest of the tensors, so a checkpoint that was cut short does not count.
     """
-    try:
+    advice = "free the disk, then `lookdown train --resume`; the checkpoint before it is still good"
+    with atomic.explained(folder / f"epoch-{epoch:05d}", advice):
         folder.mkdir(parents=True, exist_ok=True)
         payload = save_tensors(dict(tensors))
         description = {"epoch": epoch, "state": dict(state), "sha256": hashlib.sha256(payload).hexdigest()}
-        _write(folder / f"epoch-{epoch:05d}.safetensors", payload)
-        _write(folder / f"epoch-{epoch:05d}.json", (json.dumps(description) + "\n").encode())
+        atomic.write_file(folder / f"epoch-{epoch:05d}.safetensors", payload)
+        atomic.write_file(folder / f"epoch-{epoch:05d}.json", json.dumps(description) + "\n")
         for number in sorted(_epochs(folder))[:-_KEPT]:
             (folder / f"epoch-{number:05d}.json").unlink(missing_ok=True)
             (folder / f"epoch-{number:05d}.safetensors").unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputError(
-            f"the checkpoint after epoch {epoch} could not be written to {folder}: {error}; free the disk, then "
-            "`lookdown train --resume`; the one before it is still good"
-        ) from error
 
 
 def last_checkpoint(folder: Path) -> Checkpoint | None:
@@ -62,9 +56,8 @@ def last_checkpoint(folder: Path) -> Checkpoint | None:
         try:
             description = json.loads((folder / f"epoch-{number:05d}.json").read_text())
             payload = (folder / f"epoch-{number:05d}.safetensors").read_bytes()
-            if description["sha256"] != hashlib.sha256(payload).hexdigest():
-                continue
-            return Checkpoint(int(description["epoch"]), load_tensors(payload), description["state"])
+            if description["sha256"] == hashlib.sha256(payload).hexdigest():
+                return Checkpoint(int(description["epoch"]), load_tensors(payload), description["state"])
         except (OSError, ValueError, KeyError, TypeError, SafetensorError):
             continue
     return None
@@ -74,12 +67,3 @@ def _epochs(folder: Path) -> list[int]:
     if not folder.is_dir():
         return []
     return [int(match[1]) for path in folder.iterdir() if (match := _NAME.fullmatch(path.name))]
-
-
-def _write(file: Path, content: bytes) -> None:
-    beside = file.with_name(f".{file.name}.part")
-    with beside.open("wb") as target:
-        target.write(content)
-        target.flush()
-        os.fsync(target.fileno())
-    beside.rename(file)

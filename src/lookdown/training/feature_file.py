@@ -1,4 +1,4 @@
-"""Features on disk, block by block: what a killed process leaves is resumed, what is damaged is made again."""
+"""Features on disk, block by block: interrupted work is resumed, damaged blocks are computed anew."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lookdown import atomic
 from lookdown.errors import DamagedCacheWarning, OutputError
 
 __all__ = ["Block", "FeatureFile", "Row"]
@@ -26,7 +27,7 @@ VERSION = 1
 
 
 class Row(NamedTuple):
-    """What is kept of a chip: the features of each view, float32."""
+    """The features of a chip: float32, for each view."""
 
     views: int
     width: int
@@ -39,10 +40,10 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some chips that follow one another in the list; those with a problem have no row."""
+    """Consecutive chips of the list; those with a problem have no row."""
 
     chips: int
-    problems: dict[int, str]  # by the place in the whole list
+    problems: dict[int, str]  # by the position in the whole list
     sha256: str  # of the rows
 
     @property
@@ -52,15 +53,15 @@ class Block:
 
 
 class _DamageError(Exception):
-    """What is on disk is not what was written."""
+    """The files differ from what was written."""
 
 
 class FeatureFile:
-    """A folder with `features.bin`, a row a chip, and `journal.jsonl`, which says what those rows are.
+    """A folder with `features.bin`, which holds a row per chip, and `journal.jsonl`, which describes these rows.
 
     The first line of the journal names the work, and each other line a block with its digest; lines carry a digest of
-    their own. A block counts from the moment its line is there, and the line is written when the rows are safe on
-    disk. So a kill at any moment leaves whole blocks, and perhaps some bytes beyond that nobody reads.
+    their own. The line of a block is written after its rows are flushed, and the block counts from then on. So a kill
+    at any moment leaves whole blocks, and perhaps some bytes after them that are never read.
     """
 
     def __init__(self, folder: Path, key: str, row: Row, chips: int) -> None:
@@ -72,9 +73,9 @@ class FeatureFile:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder for this process alone, with the whole blocks that are in it as `blocks`.
+        """Lock the folder, and read its whole blocks into `blocks`.
 
-        Another process waits until this one is done; the system frees the lock of one that is killed.
+        Other processes wait; the system releases the lock of a process that is killed.
         """
         with self._explained():
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +103,7 @@ class FeatureFile:
         self.blocks.append(block)
 
     def features(self) -> NDArray[np.float32]:
-        """Return what is stored, (views, rows, width), mapped from the disk and not to be written."""
+        """Return the features, (views, rows, width), mapped from the disk, read-only."""
         rows = sum(block.rows for block in self.blocks)
         return np.memmap(self._data, "<f4", "r", shape=(rows, *self.row)).transpose(1, 0, 2)
 
@@ -114,29 +115,29 @@ class FeatureFile:
         try:
             self._read()
         except _DamageError as damage:
-            message = f"the features in {self.folder} are damaged ({damage}) and will be made again"
+            message = f"the features in {self.folder} are damaged ({damage}) and are computed anew"
             warnings.warn(message, DamagedCacheWarning, stacklevel=5)
-            self._journal.unlink(missing_ok=True)  # a new file: others may have mapped the old one
+            self._journal.unlink(missing_ok=True)  # others may have mapped the old file
             self._data.unlink(missing_ok=True)
             self.blocks, self._journal_bytes = [], 0
-        there = self._data.stat().st_size if self._data.exists() else 0
-        missing = self._data_bytes + (self.chips - self.done) * self.row.bytes - there
+        size = self._data.stat().st_size if self._data.exists() else 0
+        missing = self._data_bytes + (self.chips - self.done) * self.row.bytes - size
         if missing > (free := shutil.disk_usage(self.folder).free):
             raise OutputError(
                 f"{self.folder} has {free / 1e6:.1f} MB free and the features need {missing / 1e6:.1f} MB more; free "
-                "the disk, or copy the data to a larger one, since features lie beside them"
+                "the disk, or move the data to a larger one: features are kept beside them"
             )
 
     def _read(self) -> None:
-        """Read the blocks and compare every byte of theirs with its digest."""
+        """Read the blocks, and compare their rows with their digests."""
         text = self._journal.read_bytes() if self._journal.exists() else b""
-        *lines, cut_off = text.split(b"\n")  # a kill may leave the last line cut off
+        *lines, cut_off = text.split(b"\n")  # a kill may cut off the last line
         entries = [_entry(line, number) for number, line in enumerate(lines, 1)]
         if entries and entries[0] != self._title:
             raise _DamageError("journal.jsonl names other work")
         self._journal_bytes = len(text) - len(cut_off)
         self.blocks = [
-            Block(entry["chips"], {int(place): reason for place, reason in entry["problems"].items()}, entry["sha256"])
+            Block(entry["chips"], {int(chip): reason for chip, reason in entry["problems"].items()}, entry["sha256"])
             for entry in entries[1:]
         ]
         if not self.blocks:
@@ -150,19 +151,13 @@ class FeatureFile:
             if self.done == self.chips and file.read(1):
                 raise _DamageError("features.bin is longer than it was written")
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise OutputError(
-                f"{self.folder} cannot be written: {error.strerror or error}; free the disk, or copy the data to where "
-                "you may write, since features lie beside them; then start again: what is whole is kept"
-            ) from error
+    def _explained(self) -> AbstractContextManager[None]:
+        advice = "free the disk, or move the data, since features are kept beside them; whole blocks are kept"
+        return atomic.explained(self.folder, advice)
 
 
 def _write(file: Path, start: int, payload: bytes, *, cut: bool) -> int:
-    """Write to the disk itself from byte `start` on, and return where that ends; `cut` drops what follows."""
+    """Write and flush from byte `start` on, and return the end; `cut` removes what follows."""
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o666), "wb") as stream:
         stream.seek(start)
         stream.write(payload)

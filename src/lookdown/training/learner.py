@@ -1,4 +1,4 @@
-"""Everything that learns, in one place: what is optimized, and what a checkpoint has to hold."""
+"""Everything that learns: what is optimized, and what a checkpoint has to hold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lookdown.networks import Embedder
 from lookdown.networks.stored_embedder import plain_tensors
 from lookdown.training.recipe import Recipe
 
-__all__ = ["Learner", "Network", "Stage", "learning_rate"]
+__all__ = ["Learner", "Network", "Stage", "learning_rate", "tensors_below"]
 
 Stage = Literal[1, 2]
 
@@ -33,10 +33,7 @@ class Network(nn.Module):
 
 
 class Learner:
-    """The network, its losses and the optimizer of one stage, all on one device from the start.
-
-    So what is restored, the momentum too, is put where the parameters are.
-    """
+    """The network, its losses and the optimizer of one stage, all on one device, to which a state is restored."""
 
     def __init__(
         self, recipe: Recipe, embedder: Embedder, classes: int, stage: Stage, device: torch.device | str = "cpu"
@@ -52,14 +49,14 @@ class Learner:
             ).to(device)
         settings = recipe.stage1 if stage == 1 else recipe.stage2
         self.optimizer = torch.optim.SGD(
-            [parameter for _, parameter in self._parameters()],
+            self.trained(),
             lr=settings.learning_rate,
             momentum=recipe.optimizer.momentum,
             weight_decay=recipe.optimizer.weight_decay,
         )
 
     def loss(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """Return what is descended: the identity loss, or in stage 2 the metric loss plus alpha times it."""
+        """Return the identity loss, or in stage 2 the metric loss plus alpha times the identity loss."""
         if self.metric_loss is None:
             return self.identity(embeddings, labels)  # type: ignore[no-any-return]
         value: Tensor = self.metric_loss(embeddings, labels)
@@ -69,10 +66,11 @@ class Learner:
 
     def state(self) -> dict[str, Tensor]:
         """Return all tensors that a resumed run needs, by name."""
-        tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
-        tensors |= {f"identity.{name}": value for name, value in self.identity.state_dict().items()}
-        if self.metric_loss is not None:
-            tensors |= {f"metric_loss.{name}": value for name, value in self.metric_loss.state_dict().items()}
+        tensors = {
+            f"{part}.{name}": value
+            for part, module in self._parts().items()
+            for name, value in module.state_dict().items()
+        }
         for name, parameter in self._parameters():
             momentum = self.optimizer.state.get(parameter, {}).get("momentum_buffer")
             if momentum is not None:
@@ -80,14 +78,13 @@ class Learner:
         return plain_tensors(tensors)
 
     def restore(self, tensors: Mapping[str, Tensor], *, stage: Stage) -> None:
-        """Take over what `state` returned; from a stage before, only the network and the classifier."""
-        self.network.load_state_dict(_below("network.", tensors))
-        self.identity.load_state_dict(_below("identity.", tensors))
+        """Load what `state` returned; from the stage before, only the network and the classifier."""
+        for part, module in self._parts().items():
+            if part != "metric_loss" or stage == self.stage:
+                module.load_state_dict(tensors_below(f"{part}.", tensors))
         if stage != self.stage:
             return
-        if self.metric_loss is not None:
-            self.metric_loss.load_state_dict(_below("metric_loss.", tensors))
-        momentum = _below("momentum.", tensors)
+        momentum = tensors_below("momentum.", tensors)
         for name, parameter in self._parameters():
             if name in momentum:
                 self.optimizer.state[parameter]["momentum_buffer"] = momentum[name].to(parameter.device).clone()
@@ -101,14 +98,15 @@ class Learner:
         """Return the parameters that are optimized."""
         return [parameter for _, parameter in self._parameters()]
 
+    def _parts(self) -> dict[str, nn.Module]:
+        parts = {"network": self.network, "identity": self.identity, "metric_loss": self.metric_loss}
+        return {name: part for name, part in parts.items() if part is not None}
+
     def _parameters(self) -> list[tuple[str, nn.Parameter]]:
-        modules: dict[str, nn.Module] = {"network": self.network, "identity": self.identity}
-        if self.metric_loss is not None:
-            modules["metric_loss"] = self.metric_loss
         return [
-            (f"{module}.{name}", parameter)
-            for module, part in modules.items()
-            for name, parameter in part.named_parameters()
+            (f"{part}.{name}", parameter)
+            for part, module in self._parts().items()
+            for name, parameter in module.named_parameters()
             if parameter.requires_grad
         ]
 
@@ -120,5 +118,6 @@ def learning_rate(settings: Any, step: int, steps: int) -> float:
     return float(settings.learning_rate * 0.5 * (1 + math.cos(math.pi * step / steps)))
 
 
-def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def tensors_below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names begin with a prefix, without it."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

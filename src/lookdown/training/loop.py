@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 import warnings
@@ -15,39 +16,37 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lookdown.errors import CollapsedComponentWarning, LowRankWarning
+from lookdown.errors import CollapsedComponentWarning, LowRankWarning, TrainingError
 from lookdown.losses import Loss
 from lookdown.networks import Embedder
 from lookdown.training.batch_norm import over_all_processes
-from lookdown.training.batches import ClassBatches
 from lookdown.training.checkpoints import Checkpoint
-from lookdown.training.divergence import diverged
-from lookdown.training.drawing import Draw, drawn_batches
+from lookdown.training.class_batches import ClassBatches
 from lookdown.training.learner import Learner, Stage, learning_rate
-from lookdown.training.randomness import derived_seed
 from lookdown.training.recipe import Recipe
-from lookdown.training.statistics import RunningEmbeddings, embed_all, fit_metric
+from lookdown.training.samples import BatchPlan, draw_batches
 from lookdown.training.training_data import TrainingSet
+from lookdown.training.training_embeddings import RunningEmbeddings, embed_all, fit_metric
 
-__all__ = ["Epoch", "Step", "run_stages"]
+__all__ = ["Epoch", "Step", "derived_seed", "diverged", "run_stages"]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Where a run is."""
+    """One step of a run."""
 
     stage: Stage
     epoch: int  # finished before this step, over both stages
-    step: int
-    steps: int  # of an epoch
-    epochs: int  # of the whole run
+    step: int  # of the epoch, from 0
+    steps: int  # in an epoch
+    epochs: int  # in the run
     loss: float
     accuracy: float
 
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What an epoch came to."""
+    """The state and the figures after an epoch."""
 
     epoch: int  # finished ones, over both stages
     stage: Stage
@@ -68,8 +67,8 @@ def run_stages(
 ) -> None:
     """Train the embedder, from a checkpoint or from the start; `on_epoch` validates and writes checkpoints.
 
-    All that is random follows from the recipe's seed and the place in the run, so a run that goes on from an epoch
-    ends with the same bits as one that was never stopped.
+    All randomness follows from the recipe's seed, the epoch and the step, so a run that goes on from a checkpoint ends
+    with the same bits as one that was never stopped.
     """
     classes = int(chips.labels.max()) + 1
     batches = ClassBatches(
@@ -110,17 +109,33 @@ def run_stages(
         tensors, done, before = learner.state(), last, stage
 
 
+def derived_seed(seed: int, *parts: int | str) -> int:
+    """Return a seed for one part of a run, such as (stage, epoch, step), whatever was drawn before."""
+    text = "/".join(str(part) for part in (seed, *parts))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
+
+
+def diverged(recipe: Recipe, stage: Stage, epoch: int, what: str, batch: str = "") -> TrainingError:
+    """Return the error for NaN or infinite values; epochs are counted from 1, and `batch` names its chips."""
+    rate = (recipe.stage1 if stage == 1 else recipe.stage2).learning_rate / 2
+    return TrainingError(
+        f"{what} not a number in stage {stage}, epoch {epoch}{batch}; the state before this epoch is kept. Go on from "
+        f"there with a lower rate, `lookdown train --resume RUN --set stage{stage}.learning_rate={rate:g}`"
+        + (", or look at these chips" if batch else "")
+    )
+
+
 def _estimate(
     recipe: Recipe, loss: Loss, network: Any, chips: TrainingSet, running: RunningEmbeddings | None
 ) -> RunningEmbeddings | None:
-    """Give the loss the statistics of the whole training set, and return what the epoch is to keep up to date."""
+    """Give the loss the statistics of the whole training set; return the embeddings for the epoch to update, if any."""
     if recipe.stage2.statistics == "running" and running is not None:
         embeddings = running.embeddings
     else:
         embeddings = embed_all(network, chips.samples, recipe.network.dimension)
     with warnings.catch_warnings():
         for kind in (LowRankWarning, CollapsedComponentWarning):
-            warnings.simplefilter("ignore", kind)  # of a network in the making; those of the last one are told
+            warnings.simplefilter("ignore", kind)  # of a network that still changes; `train` reports the last ones
         loss.set_metric(fit_metric(recipe.metric, embeddings, chips.labels, recipe.seed))
     return RunningEmbeddings(embeddings) if recipe.stage2.statistics == "running" else None
 
@@ -139,25 +154,22 @@ def _one_epoch(
     first: int,
     last: int,
 ) -> dict[str, float]:
-    """Go once through the training set, and return the means of what was seen on the way."""
+    """Go through the training set once, and return mean loss, accuracy and the seconds spent waiting for data."""
     settings = recipe.stage1 if learner.stage == 1 else recipe.stage2
     steps, epochs = len(batches), recipe.stage1.epochs + recipe.stage2.epochs
-    losses, hits, seen, waited = 0.0, 0, 0, 0.0
-    drawn = drawn_batches(
-        chips.samples,
-        [
-            Draw(indices, derived_seed(recipe.seed, "views", epoch, step), fabric.global_rank * len(indices))
-            for step, indices in enumerate(batches.batches(epoch))
-        ],
-        ahead=fabric.device.type != "cpu",
-    )
+    losses, correct, seen, waited = 0.0, 0, 0, 0.0
+    plans = [
+        BatchPlan(indices, derived_seed(recipe.seed, "views", epoch, step), fabric.global_rank * len(indices))
+        for step, indices in enumerate(batches.batches(epoch))
+    ]
     network.train()
-    for step, (indices, inputs, waiting) in enumerate(drawn):
-        waited += waiting
-        place = (epoch - first) * steps + step
-        learner.set_learning_rate(learning_rate(settings, place, (last - first) * steps))
+    drawn = draw_batches(chips.samples, plans, ahead=fabric.device.type != "cpu")
+    for step, (indices, inputs, waited_seconds) in enumerate(drawn):
+        waited += waited_seconds
+        stage_step, stage_steps = (epoch - first) * steps + step, (last - first) * steps
+        learner.set_learning_rate(learning_rate(settings, stage_step, stage_steps))
         if learner.metric_loss is not None:
-            learner.metric_loss.progress(place / ((last - first) * steps))
+            learner.metric_loss.progress(stage_step / stage_steps)
         _seed(fabric.device, derived_seed(recipe.seed, "network", epoch, step, fabric.global_rank))
         embeddings = network(inputs.to(fabric.device))
         embeddings, everywhere = _gathered(fabric, embeddings, indices)
@@ -168,7 +180,7 @@ def _one_epoch(
         learner.optimizer.zero_grad()
         fabric.backward(loss)
         norm = torch.nn.utils.clip_grad_norm_(learner.trained(), recipe.optimizer.clip or math.inf)
-        if not torch.isfinite(norm):  # a step along it would end the run, an epoch before anybody noticed
+        if not torch.isfinite(norm):  # a step along it would ruin the weights
             raise diverged(recipe, learner.stage, epoch + 1, "the gradient is", _named(step, chips, everywhere))
         learner.optimizer.step()
         if learner.metric_loss is not None:
@@ -176,13 +188,13 @@ def _one_epoch(
         if running is not None:
             running.update(everywhere, embeddings)
         right = int((learner.identity.logits(embeddings.detach()).argmax(dim=1) == labels).sum())
-        losses, hits, seen = losses + float(loss.detach()), hits + right, seen + len(labels)
+        losses, correct, seen = losses + float(loss.detach()), correct + right, seen + len(labels)
         on_step(Step(learner.stage, epoch, step, steps, epochs, float(loss.detach()), right / len(labels)))
-    return {"loss": losses / steps, "accuracy": hits / seen, "waited": waited}
+    return {"loss": losses / steps, "accuracy": correct / seen, "waited": waited}
 
 
 def _seed(device: torch.device, seed: int) -> None:
-    """Seed what a network draws in training; for a CPU without the traces that torch keeps for devices not in use."""
+    """Seed what a network draws in training; on a CPU, without waking the generators of other devices."""
     if device.type == "cpu":
         torch.default_generator.manual_seed(seed)
     else:
@@ -190,7 +202,7 @@ def _seed(device: torch.device, seed: int) -> None:
 
 
 def _gathered(fabric: Fabric, embeddings: Tensor, indices: NDArray[np.int64]) -> tuple[Tensor, NDArray[np.int64]]:
-    """Return the embeddings of the whole batch, from all processes, with gradients; a loss compares all its pairs."""
+    """Return the embeddings of the whole batch, from all processes, with gradients: a loss compares all pairs."""
     if fabric.world_size == 1:
         return embeddings, indices
     whole = fabric.all_gather(embeddings, sync_grads=True)
@@ -201,5 +213,5 @@ def _gathered(fabric: Fabric, embeddings: Tensor, indices: NDArray[np.int64]) ->
 
 
 def _named(step: int, chips: TrainingSet, indices: NDArray[np.int64]) -> str:
-    shown = ", ".join(chips.ids[index] for index in indices[:4])
-    return f", batch {step + 1} (chips {shown} and {max(len(indices) - 4, 0)} more)"
+    names = ", ".join(chips.ids[index] for index in indices[:4])
+    return f", batch {step + 1} (chips {names} and {max(len(indices) - 4, 0)} more)"

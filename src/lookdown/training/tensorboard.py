@@ -1,20 +1,20 @@
-"""The curves of a run for TensorBoard, where that is installed."""
+"""The curves of a run for TensorBoard, if it is installed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from lookdown.errors import OutputError
+from lookdown import atomic
 
 __all__ = ["TensorBoard"]
 
 
 class TensorBoard:
-    """Writes what metrics.jsonl holds into RUN/tensorboard as well; without the package it does nothing."""
+    """Writes the records of metrics.jsonl to RUN/tensorboard as well; without the package it does nothing."""
 
     def __init__(self, folder: Path, *, after: int) -> None:
-        """Begin, or go on after an epoch: points of later epochs, from before the run was stopped, are dropped."""
+        """Begin, or go on after an epoch: points of later epochs are dropped."""
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
@@ -26,15 +26,13 @@ class TensorBoard:
         """Add the points of an epoch."""
         if self._writer is None:
             return
-        try:
+        with atomic.explained(self._writer.log_dir, "free the disk"):
             for name, value in record.items():
                 if name != "epoch":
                     self._writer.add_scalar(name, value, int(record["epoch"]))
             self._writer.flush()
-        except OSError as error:
-            raise OutputError(f"the curves for TensorBoard cannot be written: {error}; free the disk") from error
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._writer is not None:
             self._writer.close()

@@ -1,8 +1,9 @@
-"""The chips that a run learns from, and those of the places kept back: read, numbered and divided."""
+"""The chips that a run learns from, and those of whole places that are held out to validate and calibrate on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,14 +14,14 @@ from lookdown.chips.reader import ImageReader
 from lookdown.errors import ImageError, InputError
 from lookdown.networks import Embedder
 from lookdown.progress import Progress
-from lookdown.training.features import frozen_features
-from lookdown.training.held_out import hold_out
+from lookdown.training.frozen_features import frozen_features
 from lookdown.training.recipe import Recipe
 from lookdown.training.samples import ChipSamples, FeatureSamples, Samples
 
-__all__ = ["TrainingData", "TrainingSet", "read_training_data", "refuse_untrainable"]
+__all__ = ["TrainingData", "TrainingSet", "hold_out", "read_training_data", "refuse_untrainable"]
 
 Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class TrainingSet:
 
 @dataclass(frozen=True, slots=True)
 class TrainingData:
-    """The chips of a manifest that could be read: to fit, and of places kept back to validate and calibrate."""
+    """The chips of a manifest that could be read: those to train on, and those of places that are held out."""
 
     fit: TrainingSet
     validation: TrainingSet
@@ -43,9 +44,9 @@ class TrainingData:
 
 
 def refuse_untrainable(manifest: Manifest, recipe: Recipe) -> None:
-    """Say what is wrong with the training chips of a manifest, as far as that shows without reading them."""
+    """Raise InputError if the training chips of a manifest cannot be used, before any of them is read."""
     if not len(manifest):
-        raise InputError(f"{recipe.data.manifest} has no chips to train on; prepare it with roles (--split group)")
+        raise InputError(f"{recipe.data.manifest} has no chips to train on; prepare it with roles (`split='group'`)")
     if any(label is None for label in manifest.labels):
         raise InputError(f"{recipe.data.manifest} has training chips without a class; give each a label")
     hold_out([str(label) for label in manifest.labels], manifest.groups, recipe.data.held_out, recipe.seed)
@@ -54,11 +55,11 @@ def refuse_untrainable(manifest: Manifest, recipe: Recipe) -> None:
 def read_training_data(
     recipe: Recipe, embedder: Embedder, manifest: Manifest, *, progress: Progress, note: Callable[[str], None]
 ) -> TrainingData:
-    """Read the chips, or the features of a frozen trunk, and divide them; `note` is told of chips left out."""
+    """Read the chips, or the features of a frozen trunk, and divide them; `note` gets a sentence on chips left out."""
     pick: Callable[[Rows], Samples]
     if recipe.trunk == "frozen":
-        beside = recipe.data.manifest
-        folder = (beside.parent if beside.is_file() else beside) / "features"
+        source = recipe.data.manifest
+        folder = (source.parent if source.is_file() else source) / "features"
         features = frozen_features(embedder, manifest.paths, folder, views=recipe.views, progress=progress)
         read, skipped = features.indices, features.skipped
         pick = lambda rows: FeatureSamples(features, rows)  # noqa: E731
@@ -70,13 +71,45 @@ def read_training_data(
     columns = manifest.labels, manifest.groups, manifest.table["id"].to_pylist()
     classes, places, ids = ([str(column[row]) for row in read] for column in columns)
     labels = np.unique(classes, return_inverse=True)[1].astype(np.int64)
-    kept_back = hold_out(classes, places, recipe.data.held_out, recipe.seed)
+    held_out = hold_out(classes, places, recipe.data.held_out, recipe.seed)
     fit, validation = (
         TrainingSet(pick(rows), labels[rows], [ids[row] for row in rows])
-        for rows in (np.flatnonzero(~kept_back), np.flatnonzero(kept_back))
+        for rows in (np.flatnonzero(~held_out), np.flatnonzero(held_out))
     )
-    rows = np.flatnonzero(kept_back)
+    rows = np.flatnonzero(held_out)
     return TrainingData(fit, validation, [classes[row] for row in rows], [places[row] for row in rows])
+
+
+def hold_out(labels: Sequence[str], groups: Sequence[str], share: float, seed: int) -> Mask:
+    """Return which chips are held out: about `share` of them, in whole groups, never a part of one.
+
+    Each class keeps at least two chips to train on. Groups are taken in a seeded order, so the same chips are held out
+    whatever else changes. The chips that are held out have pairs of the same and of different classes.
+    """
+    if len(set(labels)) < 2:
+        raise InputError(
+            f"all {len(labels)} training chips are of one class, {labels[0]}; a metric needs two or more to tell apart"
+        )
+    members: dict[str, list[int]] = defaultdict(list)
+    for row, group in enumerate(groups):
+        members[group].append(row)
+    left = Counter(labels)
+    held_out = np.zeros(len(labels), np.bool_)
+    names = sorted(members)
+    for number in np.random.default_rng([seed, len(names)]).permutation(len(names)).tolist():
+        rows = members[names[number]]
+        taken = Counter(labels[row] for row in rows)
+        if held_out.sum() + len(rows) > share * len(labels) or any(left[name] - taken[name] < 2 for name in taken):
+            continue
+        left.subtract(taken)
+        held_out[rows] = True
+    counts = Counter(labels[row] for row in np.flatnonzero(held_out).tolist())
+    if len(counts) < 2 or max(counts.values()) < 2:
+        raise InputError(
+            f"{100 * share:g} % of {len(names)} training places cannot be held out with two classes in them, one of "
+            "which has two chips; prepare data from more places, or raise data.held_out"
+        )
+    return held_out
 
 
 def _read_chips(

@@ -19,7 +19,7 @@ from lookdown.gallery.index.creation import _sampled, gallery_of_pretrained, gal
 from lookdown.gallery.index.sources import chip_groups
 from lookdown.metrics import load_metric
 from lookdown.networks import Embedder
-from lookdown.training import training
+from lookdown.training.train import train
 
 LITE0 = "tf_efficientnet_lite0"
 
@@ -28,7 +28,7 @@ LITE0 = "tf_efficientnet_lite0"
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run; nobody writes to it."""
     short = recipe(network={"backbone": "test_resnet"}, stage1={"epochs": 1}, stage2={"epochs": 1})
-    return training.train(short, tmp_path_factory.mktemp("runs") / "ships").path
+    return train(short, tmp_path_factory.mktemp("runs") / "ships").path
 
 
 def archive(folder: Path, count: int) -> Path:

@@ -9,7 +9,7 @@ from tests.lab.demo.conftest import Heard
 from lookdown import Embedder
 from lookdown.lab.demo.metric_comparison import WorldChips, adapted_approach, cosine_approach, ratio_approach, see_chips
 from lookdown.progress import no_progress
-from lookdown.training.run_evaluation import evaluate_run
+from lookdown.training.evaluate_run import evaluate_run
 
 
 def see(folder: Path, world: str, views: int) -> WorldChips:

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 from tests.lab.demo.conftest import Heard
 
-from lookdown.training.run_evaluation import evaluate_run
+from lookdown.training.evaluate_run import evaluate_run
 
 
 class Tags(HTMLParser):

@@ -7,7 +7,7 @@ from tests.lab.demo.conftest import SMALL, Heard
 
 from lookdown.lab.demo.runs import LOSSES, run_of, train_run
 from lookdown.training.run_folder import RunFolder
-from lookdown.training.training import Observer
+from lookdown.training.train import Observer
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -17,10 +17,10 @@ from lookdown.lab.paper.figure_1 import PairScores
 from lookdown.metrics import Cosine, Metric, load_metric, top_k
 from lookdown.networks.stored_embedder import load_embedder
 from lookdown.progress import Progress
-from lookdown.training.features import FrozenFeatures, frozen_features
+from lookdown.training.frozen_features import FrozenFeatures, frozen_features
 from lookdown.training.learner import Network
 from lookdown.training.samples import FeatureSamples
-from lookdown.training.statistics import embed_all
+from lookdown.training.training_embeddings import embed_all
 
 __all__ = [
     "ADAPTED",

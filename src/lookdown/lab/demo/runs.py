@@ -7,10 +7,9 @@ from pathlib import Path
 from lookdown.config import read_recipe
 from lookdown.errors import OutputError
 from lookdown.lab.demo.demo_worlds import DemoScale
-from lookdown.training.recipe import Recipe
-from lookdown.training.recipe_files import RECIPES
+from lookdown.training.recipe import RECIPES, Recipe
 from lookdown.training.run_folder import RunFolder
-from lookdown.training.training import Observer, resume, train
+from lookdown.training.train import Observer, resume, train
 
 __all__ = ["LOSSES", "run_of", "train_run"]
 

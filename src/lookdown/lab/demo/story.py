@@ -31,7 +31,7 @@ from lookdown.lab.demo.page import Findings, difference, to_html
 from lookdown.lab.demo.runs import LOSSES, run_of, train_run
 from lookdown.progress import Progress, no_progress
 from lookdown.training.loop import Step
-from lookdown.training.training import Observer
+from lookdown.training.train import Observer
 
 __all__ = ["DemoReport", "Listener", "run_demo"]
 

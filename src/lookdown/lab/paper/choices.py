@@ -25,8 +25,7 @@ from lookdown.lab.paper.report import Page, Table
 from lookdown.lab.paper.tasks import TASKS, Task
 from lookdown.losses import LOSSES
 from lookdown.metrics import Cosine
-from lookdown.training.recipe import Recipe
-from lookdown.training.recipe_files import RECIPES
+from lookdown.training.recipe import RECIPES, Recipe
 
 __all__ = ["FEW", "GRID", "Choice", "best_baseline", "choose", "make", "write_choices"]
 

@@ -16,7 +16,7 @@ from lookdown.chips.protocols import Split, uda
 from lookdown.chips.reader import ImageReader
 from lookdown.errors import ImageError, InputError
 from lookdown.progress import Progress, no_progress
-from lookdown.training.features import frozen_features
+from lookdown.training.frozen_features import frozen_features
 from lookdown.training.recipe import Recipe
 from lookdown.training.samples import ChipSamples, FeatureSamples, Samples
 

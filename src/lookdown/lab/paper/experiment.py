@@ -19,8 +19,7 @@ from lookdown.lab.paper.paper_split import paper_split
 from lookdown.lab.paper.tasks import Task
 from lookdown.lab.paper.trained_network import Case, TrainedNetwork, fitted_ratio, train_on
 from lookdown.lab.synthetic.world import World, draw_world
-from lookdown.training.recipe import Recipe
-from lookdown.training.recipe_files import RECIPES
+from lookdown.training.recipe import RECIPES, Recipe
 
 __all__ = ["BEST", "EVERY", "SEEDS", "Experiment", "Scale", "Trunk"]
 

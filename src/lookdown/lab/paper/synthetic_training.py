@@ -21,9 +21,9 @@ from lookdown.config import read_recipe
 from lookdown.evaluation import Evaluation, evaluate
 from lookdown.metrics import Cosine, load_metric
 from lookdown.networks.stored_embedder import load_embedder
-from lookdown.training.features import FrozenFeatures, frozen_features
+from lookdown.training.frozen_features import FrozenFeatures, frozen_features
 from lookdown.training.recipe import Recipe
-from lookdown.training.training import train
+from lookdown.training.train import train
 
 __all__ = ["VARIANTS", "run"]
 

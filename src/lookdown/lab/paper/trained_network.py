@@ -30,8 +30,8 @@ from lookdown.training.learner import Network
 from lookdown.training.loop import Epoch, run_stages
 from lookdown.training.recipe import Data, MetricChoice, Recipe, Stage2
 from lookdown.training.recipe import Network as NetworkSettings
-from lookdown.training.statistics import embed_all
 from lookdown.training.training_data import TrainingSet
+from lookdown.training.training_embeddings import embed_all
 
 __all__ = ["Case", "TrainedNetwork", "fitted_ratio", "train_on"]
 

@@ -19,14 +19,14 @@ from lookdown.progress import Progress, no_progress
 from lookdown.training.devices import nearest_device
 from lookdown.training.run_folder import RunFolder
 
-__all__ = ["MetricName", "RunEvaluation", "Unreadable", "evaluate_run"]
+__all__ = ["MetricName", "RunEvaluation", "UnreadableChips", "evaluate_run"]
 
 MetricName = Literal["glrt", "cosine", "euclidean", "adapted"]
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
-    """Chips that could not be read, and are therefore in no figure."""
+class UnreadableChips:
+    """Chips that could not be read and are left out."""
 
     queries: int
     gallery: int
@@ -41,10 +41,10 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class RunEvaluation:
-    """How well each metric searched, and what was left out."""
+    """The evaluation of each metric, and what was left out."""
 
     evaluations: dict[str, Evaluation]  # by the name of the metric
-    unreadable: Unreadable
+    unreadable: UnreadableChips
 
 
 def evaluate_run(
@@ -56,11 +56,13 @@ def evaluate_run(
     exported: str | None = None,
     progress: Progress = no_progress,
 ) -> RunEvaluation:
-    """Embed queries and gallery once, and search by each metric; `data` is another manifest than the run's own.
+    """Embed queries and gallery once, and search by each metric.
 
-    `adapted` is the folder of a metric that `lookdown adapt` has made of the run's, to be named in `metrics`. The
-    chips are embedded on the device of the recipe, or on the CPU where that is not there; or by an export of the run,
-    `openvino-int8`, say.
+    metrics: names; `adapted` needs the argument of that name.
+    data: another manifest than the run's own.
+    adapted: the folder of a metric that `lookdown adapt` has written.
+    exported: embed by an export of the run, such as `openvino-int8`, instead of torch; torch uses the device of the
+        recipe, or the CPU if that is not available.
     """
     run = RunFolder.open(path)
     if not run.finished:
@@ -72,42 +74,42 @@ def evaluate_run(
         embedder = ExportedEmbedder.load(path / FOLDER / exported)
     trained = load_metric(path / "metric")
     manifest = Manifest.read(data or run.recipe.data.manifest)
-    asked, searched = manifest.with_role("query"), manifest.with_role("gallery")
-    if not len(asked) or not len(searched):
+    query_chips, gallery_chips = manifest.with_role("query"), manifest.with_role("gallery")
+    if not len(query_chips) or not len(gallery_chips):
         raise InputError(f"{data or run.recipe.data.manifest} has no queries or no gallery; prepare it with roles")
-    total = len(asked) + len(searched)
-    queries = embedder.embed_chips(asked, progress=_from(progress, 0, total))
-    gallery = embedder.embed_chips(searched, progress=_from(progress, len(asked), total))
+    total = len(query_chips) + len(gallery_chips)
+    queries = embedder.embed_chips(query_chips, progress=_from(progress, 0, total))
+    gallery = embedder.embed_chips(gallery_chips, progress=_from(progress, len(query_chips), total))
     unreadable = _unreadable(queries, gallery)
-    made: dict[str, Metric] = {
+    by_name: dict[str, Metric] = {
         "glrt": trained,
         "cosine": Cosine().fit(gallery.embeddings),
         "euclidean": Euclidean().fit(gallery.embeddings),
     }
     if adapted is not None:
-        made["adapted"] = load_metric(adapted)
+        by_name["adapted"] = load_metric(adapted)
     evaluations: dict[str, Evaluation] = {
         name: evaluate(
-            made[name],
+            by_name[name],
             queries.embeddings,
-            [asked.labels[row] for row in queries.indices],
+            [query_chips.labels[row] for row in queries.indices],
             gallery.embeddings,
-            [searched.labels[row] for row in gallery.indices],
-            np.asarray(searched.background)[gallery.indices],
-            groups=[asked.groups[row] for row in queries.indices],
+            [gallery_chips.labels[row] for row in gallery.indices],
+            np.asarray(gallery_chips.background)[gallery.indices],
+            groups=[query_chips.groups[row] for row in queries.indices],
         )
         for name in metrics
     }
     return RunEvaluation(evaluations, unreadable)
 
 
-def _unreadable(queries: EmbeddedChips, gallery: EmbeddedChips) -> Unreadable:
-    """Count what could not be read; where nothing could, there is nothing to evaluate."""
+def _unreadable(queries: EmbeddedChips, gallery: EmbeddedChips) -> UnreadableChips:
+    """Count the chips that could not be read; ImageError if no query or no gallery is left."""
     reasons = (*queries.skipped.values(), *gallery.skipped.values())
-    found = Unreadable(len(queries.skipped), len(gallery.skipped), next(iter(reasons), None))
+    unreadable = UnreadableChips(len(queries.skipped), len(gallery.skipped), next(iter(reasons), None))
     if not len(queries.indices) or not len(gallery.indices):
-        raise ImageError(f"{found}; no query or no gallery remains, so prepare the data again")
-    return found
+        raise ImageError(f"{unreadable}; no query or no gallery remains, so prepare the data again")
+    return unreadable
 
 
 def _from(progress: Progress, before: int, whole: int) -> Progress:

@@ -19,8 +19,8 @@ from PIL import Image
 from lookdown.chips.pixels import letterbox, read_chip
 from lookdown.errors import DamagedCacheWarning, ImageError, InputError, OutputError, WeightsError
 from lookdown.networks import Embedder
-from lookdown.training import features
-from lookdown.training.features import FrozenFeatures, frozen_features, turned
+from lookdown.training import frozen_features as features
+from lookdown.training.frozen_features import FrozenFeatures, frozen_features, turned
 
 CHIPS, BAD = 22, (3, 8, 9, 10, 11, 21)  # with batches of 4, one batch is all bad
 
@@ -47,7 +47,7 @@ def some_chips(folder: Path, count: int = CHIPS, bad: tuple[int, ...] = BAD) -> 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(features, "_BLOCK", 8)
+    monkeypatch.setattr(features, "_BLOCK_CHIPS", 8)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -313,7 +313,7 @@ def test_damage_is_a_warning_that_names_the_place(embedder: Embedder, chips: lis
     content = bytearray(file.read_bytes())
     content[-5] ^= 4
     file.write_bytes(content)
-    with pytest.warns(DamagedCacheWarning, match=r"features-\w+ are damaged \(block 3 of .*\) and will be made again"):
+    with pytest.warns(DamagedCacheWarning, match=r"features-\w+ are damaged \(block 3 of .*\) and are computed anew"):
         second = make(embedder, chips, tmp_path / "cache")
     assert_same(second, make(embedder, chips, tmp_path / "cache"))
     assert (np.array(first.array) != second.array).any()  # the old file stays with those who have mapped it
@@ -339,8 +339,8 @@ from pathlib import Path
 import torch
 torch.set_num_threads(1)  # children are forked, which threads would not survive
 from lookdown.networks import Embedder
-from lookdown.training import features
-features._BLOCK = 8
+from lookdown.training import frozen_features as features
+features._BLOCK_CHIPS = 8
 warnings.simplefilter("error")
 folder, cache = Path(sys.argv[2]), Path(sys.argv[3])
 paths = [folder / f"{i}.png" for i in range(int(sys.argv[4]))]
@@ -426,7 +426,7 @@ def test_a_full_disk_is_one_sentence_and_what_is_whole_is_kept(tmp_path: Path) -
     assert first == second
     kind, message = json.loads(first)
     assert kind == "OutputError"
-    assert "cannot be written: File too large; free the disk, or copy the data to where you may write" in message
+    assert "cannot be written: File too large; free the disk, or move the data" in message
     assert ends == ["[1, 1, 0]", "0"]
     assert_same_files(tmp_path, "whole", "full")
 

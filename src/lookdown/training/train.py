@@ -1,4 +1,4 @@
-"""From a recipe to a run: a trained embedder, its metric, calibrated, and how it went."""
+"""From a recipe to a run: a trained embedder, its calibrated metric, and the record of the training."""
 
 from __future__ import annotations
 
@@ -19,23 +19,22 @@ from lookdown.evaluation import Evaluation, evaluate
 from lookdown.metrics import Cosine, Metric
 from lookdown.networks import Embedder
 from lookdown.progress import Progress, no_progress
-from lookdown.training.checkpoints import AT_ONCE, last_checkpoint, write_checkpoint
+from lookdown.training.checkpoints import MOST_CHECKPOINTS, last_checkpoint, write_checkpoint
 from lookdown.training.devices import refuse_missing_device
-from lookdown.training.divergence import diverged
-from lookdown.training.learner import Network
-from lookdown.training.loop import Epoch, Step, run_stages
+from lookdown.training.learner import Network, tensors_below
+from lookdown.training.loop import Epoch, Step, diverged, run_stages
 from lookdown.training.recipe import Recipe
 from lookdown.training.run_folder import RunFolder, data_fingerprint
-from lookdown.training.statistics import embed_all, fit_metric
 from lookdown.training.tensorboard import TensorBoard
 from lookdown.training.training_data import TrainingData, read_training_data, refuse_untrainable
+from lookdown.training.training_embeddings import embed_all, fit_metric
 
 __all__ = ["Observer", "resume", "train"]
 
 
 @dataclass(frozen=True, slots=True)
 class Observer:
-    """Who is told how a run goes; by default nobody."""
+    """Callbacks on the progress of a run; by default they do nothing."""
 
     reading: Progress = no_progress  # chips read or embedded
     step: Callable[[Step], None] = lambda step: None
@@ -44,7 +43,18 @@ class Observer:
 
 
 def train(recipe: Recipe, out: Path, observer: Observer | None = None) -> RunFolder:
-    """Train by a recipe into a new folder; what cannot be trained is refused before there is one."""
+    """Train an embedder and its metric by a recipe, into a new folder.
+
+    recipe: what to train, from `lookdown.config.read_recipe` or built in Python.
+    out: the folder of the run, new or empty; a recipe that cannot be used is refused before it is created.
+    observer: callbacks for chips read, steps, epochs and notes.
+
+    An example, with chips that `lookdown.prepare` has put into `data`:
+
+        from lookdown.training.recipe import Data, Recipe
+        run = lookdown.train(Recipe(data=Data(manifest=Path("data"))), Path("run"))
+        gallery = lookdown.Gallery.from_run(Path("gallery"), run.path)
+    """
     recipe = recipe.anchored()
     manifest = Manifest.read(recipe.data.manifest).with_role("train")
     refuse_untrainable(manifest, recipe)
@@ -57,24 +67,24 @@ def train(recipe: Recipe, out: Path, observer: Observer | None = None) -> RunFol
 def resume(path: Path, observer: Observer | None = None, changes: Sequence[str] = ()) -> RunFolder:
     """Go on with a run that was stopped; a finished one is left alone.
 
-    `changes` are `key=value` for the learning rates and the clip, to get a run over a place where it diverges.
+    changes: `key=value` each, for the learning rates and the clip, so that a run that diverged can go on.
     """
     run = RunFolder.open(path).changed(changes)
     if run.finished and changes:
-        raise OutputError(f"{path} is finished, so nothing of it can be changed; begin a new run")
+        raise OutputError(f"{path} is finished, so it cannot be changed; start a new run")
     if run.finished:
         return run
     manifest = Manifest.read(run.recipe.data.manifest).with_role("train")
     if data_fingerprint(manifest) != run.data:
         raise OutputError(
-            f"{run.recipe.data.manifest} is not what {path} was begun with: chips, classes, roles or the times of "
-            "files have changed (a copy keeps the times with cp -p); put them back, or begin a new run"
+            f"{run.recipe.data.manifest} has changed since {path} was started: chips, classes, roles or the times of "
+            "files (cp -p keeps these); restore them, or start a new run"
         )
     fabric, embedder = _fabric(run.recipe), run.recipe.network.embedder(run.recipe.seed)
     if embedder.trunk_fingerprint != run.trunk:
         raise OutputError(
-            f"the trunk is not what {path} was begun with: {embedder.origin} gives other weights now; put the old ones "
-            "back, or begin a new run"
+            f"the trunk has changed since {path} was started: {embedder.origin} gives other weights now; restore the "
+            "old ones, or start a new run"
         )
     return _run(run, embedder, manifest, fabric, observer or Observer(), changes)
 
@@ -88,26 +98,27 @@ def _run(
     changes: Sequence[str] = (),
 ) -> RunFolder:
     recipe = run.recipe
-    fabric.barrier()  # the folder is there
-    embedder.to(fabric.device)  # a frozen trunk is to see the chips there, too
+    fabric.barrier()  # until the folder exists
+    embedder.to(fabric.device)  # where a frozen trunk embeds the chips
     data = read_training_data(recipe, embedder, manifest, progress=observer.reading, note=observer.note)
     start = last_checkpoint(run.checkpoints)
     curves = None
     if fabric.is_global_zero:
         done = start.epoch if start else 0
-        run.refuse_small_disk(_space(embedder, frozen=recipe.trunk == "frozen"))
+        run.refuse_small_disk(_bytes_needed(embedder, frozen=recipe.trunk == "frozen"))
         if changes:
             run.keep_change(changes, after=done)
         run.forget_after(done)
         curves = TensorBoard(run.path / "tensorboard", after=done)
 
     def on_epoch(epoch: Epoch) -> None:
-        found = embed_all(epoch.learner.network, data.validation.samples, recipe.network.dimension)
-        if not np.isfinite(found).all():
-            raise diverged(recipe, epoch.stage, epoch.epoch, "an embedding of the places kept back is")
-        record = {**epoch.record, "validation_map": _retrieval(Cosine().fit(found), found, data).mean_average_precision}
+        embeddings = embed_all(epoch.learner.network, data.validation.samples, recipe.network.dimension)
+        if not np.isfinite(embeddings).all():
+            raise diverged(recipe, epoch.stage, epoch.epoch, "an embedding of the held-out places is")
+        validation = _retrieval(Cosine().fit(embeddings), embeddings, data)
+        record = {**epoch.record, "validation_map": validation.mean_average_precision}
         if curves is not None:
-            # Before the checkpoint: an epoch that is logged and not kept is done again, one kept has its line.
+            # Before the checkpoint: an epoch that is logged without one is done again, and one with it has its line.
             run.log(record)
             curves.log(record)
             tensors = epoch.learner.state()
@@ -126,30 +137,24 @@ def _run(
 
 
 def _finish(run: RunFolder, embedder: Embedder, data: TrainingData, observer: Observer) -> None:
-    """Estimate the metric once more, calibrate it on what was kept back, and write both."""
+    """Estimate the metric once more, calibrate it on the held-out places, and write both."""
     recipe = run.recipe
     network = Network(embedder, frozen=recipe.trunk == "frozen")
     if (last := last_checkpoint(run.checkpoints)) is not None:
-        network.load_state_dict(
-            {
-                name.removeprefix("network."): value
-                for name, value in last.tensors.items()
-                if name.startswith("network.")
-            }
-        )
+        network.load_state_dict(tensors_below("network.", last.tensors))
     dimension = recipe.network.dimension
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         for kind in (LowRankWarning, CollapsedComponentWarning):
             warnings.simplefilter("always", kind)
         embeddings = embed_all(network, data.fit.samples, dimension)
         metric = fit_metric(recipe.metric, embeddings, data.fit.labels, recipe.seed)
-    for warning in told:
+    for warning in caught:
         observer.note(str(warning.message))
     held_out = embed_all(network, data.validation.samples, dimension)
     metric.calibrate(held_out, data.validation.labels, groups=data.places)
     cosine, ratio = (_retrieval(one, held_out, data) for one in (Cosine().fit(held_out), metric))
     observer.note(
-        f"validation mAP on {len(held_out):,} chips of places kept back: cosine {cosine.mean_average_precision:.4f}, "
+        f"validation mAP on {len(held_out):,} chips of held-out places: cosine {cosine.mean_average_precision:.4f}, "
         f"likelihood ratio {ratio.mean_average_precision:.4f}"
     )
     run.write("validation.json", ratio.to_json() + "\n")
@@ -158,32 +163,32 @@ def _finish(run: RunFolder, embedder: Embedder, data: TrainingData, observer: Ob
 
 
 def _retrieval(metric: Metric, embeddings: NDArray[np.float64], data: TrainingData) -> Evaluation:
-    """Search the chips that were kept back for one another."""
+    """Search the held-out chips for one another."""
     classes, ids = data.classes, data.validation.ids
     return evaluate(
         metric, embeddings, classes, embeddings, classes, groups=data.places, query_ids=ids, gallery_ids=ids
     )
 
 
-def _space(embedder: Embedder, *, frozen: bool) -> int:
-    """Return about how many bytes a run writes: its checkpoints, each with a momentum, and the embedder."""
+def _bytes_needed(embedder: Embedder, *, frozen: bool) -> int:
+    """Return about how many bytes a run writes: checkpoints, each with its momentum, and the embedder."""
     trained, whole = (
         sum(tensor.nbytes for tensor in part.state_dict().values())
         for part in (Network(embedder, frozen=frozen), embedder)
     )
-    return int(AT_ONCE * 2 * trained + whole)
+    return int(MOST_CHECKPOINTS * 2 * trained + whole)
 
 
 def _fabric(recipe: Recipe) -> Fabric:
-    """Return what knows of device, precision and processes: as many of these as `torchrun` has started, else one."""
+    """Return the fabric of device, precision and processes: as many of these as `torchrun` has started, else one."""
     refuse_missing_device(recipe.device)
-    here, everywhere = (int(os.environ.get(name, "1")) for name in ("LOCAL_WORLD_SIZE", "WORLD_SIZE"))
+    local, processes = (int(os.environ.get(name, "1")) for name in ("LOCAL_WORLD_SIZE", "WORLD_SIZE"))
     fabric = Fabric(
         accelerator=recipe.device,
         precision=recipe.precision,
-        devices=here,
-        num_nodes=everywhere // here,
-        strategy="ddp" if everywhere > 1 else "auto",
+        devices=local,
+        num_nodes=processes // local,
+        strategy="ddp" if processes > 1 else "auto",
     )
     fabric.launch()
     return fabric

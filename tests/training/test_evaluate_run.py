@@ -15,18 +15,18 @@ from lookdown.errors import ImageError, InputError, OutputError
 from lookdown.evaluation import evaluate
 from lookdown.metrics import Cosine
 from lookdown.networks import Embedder
-from lookdown.training import training
-from lookdown.training.run_evaluation import Unreadable, evaluate_run
+from lookdown.training.evaluate_run import UnreadableChips, evaluate_run
 from lookdown.training.run_folder import RunFolder
+from lookdown.training.train import train
 
 
 def test_it_searches_the_gallery_by_each_metric(tmp_path: Path) -> None:
-    run = training.train(recipe(), tmp_path / "run")
+    run = train(recipe(), tmp_path / "run")
     calls: list[tuple[Any, ...]] = []
     made = evaluate_run(run.path, ("cosine", "euclidean", "glrt"), progress=lambda *call: calls.append(call))
     found = made.evaluations
     assert list(found) == ["cosine", "euclidean", "glrt"]
-    assert made.unreadable == Unreadable(queries=0, gallery=0, first=None)
+    assert made.unreadable == UnreadableChips(queries=0, gallery=0, first=None)
     manifest = Manifest.read(world())
     asked, searched = manifest.with_role("query"), manifest.with_role("gallery")
     assert calls[-1] == (len(asked) + len(searched), len(asked) + len(searched), "chips")
@@ -40,7 +40,7 @@ def test_it_searches_the_gallery_by_each_metric(tmp_path: Path) -> None:
 
 
 def test_chips_that_cannot_be_read_are_counted_and_the_first_is_named(tmp_path: Path) -> None:
-    run = training.train(recipe(stage2={"epochs": 0}), tmp_path / "run")
+    run = train(recipe(stage2={"epochs": 0}), tmp_path / "run")
     shutil.copytree(world(), tmp_path / "world", ignore=shutil.ignore_patterns("features"))
     manifest = Manifest.read(tmp_path / "world")
     asked, searched = manifest.with_role("query"), manifest.with_role("gallery")
@@ -59,7 +59,7 @@ def test_chips_that_cannot_be_read_are_counted_and_the_first_is_named(tmp_path: 
 def test_chips_are_embedded_on_the_device_of_the_recipe_where_it_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = training.train(recipe(stage2={"epochs": 0}), tmp_path / "run")
+    run = train(recipe(stage2={"epochs": 0}), tmp_path / "run")
     asked: list[str] = []
 
     class MovedError(Exception):
@@ -72,7 +72,7 @@ def test_chips_are_embedded_on_the_device_of_the_recipe_where_it_is_there(
     def embed_chips(embedder: Embedder, *_: object, **__: object) -> None:
         raise MovedError(embedder.mean.device.type)
 
-    monkeypatch.setattr("lookdown.training.run_evaluation.nearest_device", nearest)
+    monkeypatch.setattr("lookdown.training.evaluate_run.nearest_device", nearest)
     monkeypatch.setattr(Embedder, "embed_chips", embed_chips)
     with pytest.raises(MovedError, match="meta"):
         evaluate_run(run.path)
@@ -83,7 +83,7 @@ def test_what_is_not_ready_is_refused(tmp_path: Path) -> None:
     RunFolder.create(tmp_path / "begun", recipe(), "data", "trunk")
     with pytest.raises(OutputError, match="is not finished; go on with"):
         evaluate_run(tmp_path / "begun")
-    run = training.train(recipe(stage2={"epochs": 0}), tmp_path / "run")
+    run = train(recipe(stage2={"epochs": 0}), tmp_path / "run")
     Manifest.read(world()).with_role("train").write(tmp_path / "train.parquet")
     with pytest.raises(InputError, match="no queries or no gallery"):
         evaluate_run(run.path, data=tmp_path / "train.parquet")

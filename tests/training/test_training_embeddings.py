@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from lookdown.metrics import GaussianLikelihoodRatio, MixtureLikelihoodRatio
-from lookdown.training.features import FrozenFeatures
+from lookdown.training.frozen_features import FrozenFeatures
 from lookdown.training.recipe import MetricChoice
 from lookdown.training.samples import FeatureSamples
-from lookdown.training.statistics import RunningEmbeddings, embed_all, fit_metric
+from lookdown.training.training_embeddings import RunningEmbeddings, embed_all, fit_metric
 
 RNG = np.random.default_rng(0)
 LABELS = np.arange(120) % 6

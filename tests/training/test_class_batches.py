@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookdown.errors import InputError
-from lookdown.training.batches import ClassBatches
+from lookdown.training.class_batches import ClassBatches
 
 COUNTS = (40, 1, 7, 12, 3, 5, 9, 2, 31)
 
@@ -91,7 +91,7 @@ def test_epochs_and_seeds_differ_and_repeat() -> None:
 
 def test_another_process_draws_the_same() -> None:
     code = (
-        "import hashlib, numpy; from lookdown.training.batches import ClassBatches\n"
+        "import hashlib, numpy; from lookdown.training.class_batches import ClassBatches\n"
         f"labels = numpy.array({labels_of(COUNTS).tolist()})\n"
         "drawn = ClassBatches(labels, classes=4, samples=3, seed=7).batches(5)\n"
         "print(hashlib.sha256(drawn.tobytes()).hexdigest())"

@@ -17,17 +17,17 @@ Indices = NDArray[np.int64]
 class ClassBatches:
     """Batches of `classes` different classes with `samples` images each; every epoch shows every image at least once.
 
-    In an epoch the images of each class are shuffled and dealt in groups of `samples`; the last group, if it is short,
-    is filled up from the first, so that no image stands twice in a group unless its class has too few. The epoch has
-    as many batches as all groups need, but no fewer than the largest class has groups, since no batch shows a class
-    twice. Places that are left go to further groups, shuffled anew, of the classes that are not in every batch
-    already: as many to each, give or take one drawn at random. So where a class has more than 1 in `classes` of all
-    groups, it sets the length of the epoch, and the other classes are shown more than once.
+    In an epoch the images of each class are shuffled and dealt in groups of `samples`; a short last group is filled up
+    from the first, so that no image is twice in a group unless its class has too few. The epoch has as many batches as
+    all groups need, but at least as many as the largest class has groups, since no batch shows a class twice. Slots
+    that are left go to further groups, shuffled anew, of the classes that are not in every batch already: equally many
+    to each, give or take one drawn at random. So a class with more than 1 in `classes` of all groups sets the length
+    of the epoch, and the other classes are shown more than once.
 
-    A class of one image is paired with itself: with views that differ, that is a pair.
+    A class of one image is paired with itself: two different views of it are a pair.
 
-    Of `shards` processes, each gets the same number of whole groups of every batch: stacked in the order of `shard`,
-    they are the batch that one process gets.
+    Of `shards` processes, each gets the same number of whole groups of every batch; stacked in the order of `shard`,
+    they are the batch of a single process.
     """
 
     def __init__(
@@ -61,16 +61,16 @@ class ClassBatches:
         return self._length
 
     def batches(self, epoch: int) -> Indices:
-        """Return the batches of an epoch as places in the labels, a row a batch, with images of a class side by side.
+        """Return the batches of an epoch as indices into the labels, a row per batch, images of a class side by side.
 
-        They depend on labels, settings and `epoch` alone, so `batches(epoch)[step:]` is what a run that was stopped
-        still has to do. Rows have `classes * samples / shards` entries.
+        They depend on labels, settings and `epoch` alone, so a stopped run goes on with `batches(epoch)[step:]`. Rows
+        have `classes * samples / shards` entries.
         """
         generator = np.random.default_rng((self.seed, _at_least(0, "epoch", epoch)))
         groups = self._dealt + self._further_groups(generator)
         plan = _plan(groups, self._length, self.classes, generator)  # (batches, classes)
         images = np.empty((*plan.shape, self.samples), np.int64)
-        order = np.argsort(plan, axis=None, kind="stable")  # places in the plan, class by class, first batches first
+        order = np.argsort(plan, axis=None, kind="stable")  # slots of the plan, class by class, first batches first
         images.reshape(-1, self.samples)[order] = np.concatenate([
             self._deal(members, int(count), generator) for members, count in zip(self._members, groups, strict=True)
         ])  # fmt: skip
@@ -78,13 +78,13 @@ class ClassBatches:
         return np.ascontiguousarray(images[:, own]).reshape(self._length, -1)
 
     def _further_groups(self, generator: np.random.Generator) -> Indices:
-        """Return how many groups each class is dealt beyond the first deal, to fill every place of every batch."""
+        """Return how many groups each class is dealt beyond the first deal, to fill every slot of every batch."""
         room = self._length - self._dealt
-        places = self._length * self.classes - int(self._dealt.sum())
-        rounds = bisect_right(range(self._length + 1), places, key=lambda n: int(np.minimum(room, n).sum())) - 1
+        slots = self._length * self.classes - int(self._dealt.sum())
+        rounds = bisect_right(range(self._length + 1), slots, key=lambda n: int(np.minimum(room, n).sum())) - 1
         further: Indices = np.minimum(room, rounds)
         open_classes = np.flatnonzero(room > rounds)
-        further[generator.permutation(open_classes)[: places - int(further.sum())]] += 1
+        further[generator.permutation(open_classes)[: slots - int(further.sum())]] += 1
         return further
 
     def _deal(self, members: Indices, count: int, generator: np.random.Generator) -> Indices:
@@ -101,8 +101,8 @@ def _plan(groups: Indices, length: int, classes: int, generator: np.random.Gener
     """Return the classes of each batch, (length, classes), different in a row; class c stands in groups[c] rows.
 
     With r batches to come and q groups of a class left, the class is drawn with probability q / r: classes are laid
-    end to end in random order, each q long, and those are taken that a comb of teeth r apart meets. No q is longer
-    than r, so no class is met twice, and one with q = r is met for certain; so this stays true to the last batch.
+    end to end in random order, each q long, and a comb with teeth r apart selects those that it meets. As q <= r, no
+    class is met twice, and one with q = r is always met; so q <= r holds to the last batch.
     """
     left = groups.copy()
     plan = np.empty((length, classes), np.int64)
@@ -117,7 +117,7 @@ def _plan(groups: Indices, length: int, classes: int, generator: np.random.Gener
 
 
 def _members(labels: ArrayLike, classes: int) -> list[Indices]:
-    """Return the places of each class, in the order of their labels."""
+    """Return the indices of each class, in the order of the labels."""
     values = np.asarray(labels)
     if values.ndim != 1 or values.dtype.kind not in "iu":
         raise InputError(

@@ -19,11 +19,11 @@ from lookdown.errors import ImageError, InputError, WeightsError
 from lookdown.networks.embedder import Embedder
 from lookdown.progress import Progress, no_progress
 from lookdown.training.feature_file import FeatureFile, Row
+from lookdown.training.recipe import VIEWS
 
-__all__ = ["VIEWS", "FrozenFeatures", "frozen_features", "turned"]
+__all__ = ["FrozenFeatures", "frozen_features", "turned"]
 
-VIEWS = (1, 4, 8)  # as it is; its quarter turns; those and their mirror images
-_BLOCK = 256  # chips between two points of resumption, rounded up to whole batches
+_BLOCK_CHIPS = 256  # between two points of resumption, rounded up to whole batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class FrozenFeatures:
     """Features of the chips that could be read, in the order of the list."""
 
     array: NDArray[np.float32]  # (views, n, width), mapped from the disk and not to be written
-    indices: NDArray[np.int64]  # (n,), the place of each in the list
+    indices: NDArray[np.int64]  # (n,), the position of each in the list
     skipped: dict[int, str]  # the others, with the reason
 
 
@@ -44,14 +44,14 @@ def frozen_features(
     batch_size: int = 64,
     progress: Progress = no_progress,
 ) -> FrozenFeatures:
-    """Return what the head is given for each view of each chip, from below `folder` if it was made before.
+    """Return the input of the head for each view of each chip, from the disk if it was computed before.
 
-    It is kept under a digest of the trunk, the bytes of the chips and their order, the views, the batches and the
-    versions of the packages; any other of these is other work beside it, and nothing is ever removed. Work that was
-    interrupted is resumed at the last whole block, with the batches it would have had, so that the bits are the same;
-    only another number of threads may move the last of them. Chips are told apart by their bytes, since files of the
-    same size and time can differ and the same chips can lie elsewhere: reading them takes a moment, and seeing them
-    some thousand times that. Several processes may call this at once: one works, and the others wait for it.
+    Features are kept below `folder`, under a digest of the trunk, the bytes of the chips and their order, the views,
+    the batches and the versions of packages; where one of these differs they are computed anew, and nothing is ever
+    removed. Interrupted work is resumed at the last whole block, with the same batches and so with the same bits; only
+    another number of threads may change the last of them. Chips are identified by their bytes, since files of the same
+    size and time can differ, and the same chips can be moved: reading takes a thousandth of the time of embedding.
+    Several processes may call this at once: one works, and the others wait for it.
     """
     files = _as_files(paths)
     if views not in VIEWS or batch_size < 1:
@@ -61,12 +61,14 @@ def frozen_features(
     stored = FeatureFile(Path(folder) / f"features-{key[:16]}", key, Row(views, embedder.trunk.width), len(files))
     with stored.locked(), embedder.evaluating():
         while (first := stored.done) < len(files):
-            places = range(first, min(first + -(-_BLOCK // batch_size) * batch_size, len(files)))
-            rows, problems = _see(embedder, files, places, views, batch_size, progress)
-            _refuse_changes(files, digests, places)
+            block = range(first, min(first + -(-_BLOCK_CHIPS // batch_size) * batch_size, len(files)))
+            rows, problems = _embed_block(embedder, files, block, views, batch_size, progress)
+            for chip in block:
+                if _digest(files[chip]) != digests[chip]:
+                    raise InputError(f"{files[chip]} changed while it was read; start again when the data are complete")
             stored.append(rows, problems)
         skipped = {
-            place: f"{files[place]}: {reason}" for block in stored.blocks for place, reason in block.problems.items()
+            chip: f"{files[chip]}: {reason}" for block in stored.blocks for chip, reason in block.problems.items()
         }
         if len(skipped) == len(files):
             raise ImageError(f"none of the {len(files)} chips can be read, the first: {skipped[0]}")
@@ -78,19 +80,16 @@ def frozen_features(
 
 
 def turned(images: Tensor, views: int) -> Iterator[Tensor]:
-    """Yield the views of square images (n, bands, size, size): quarter turns counter-clockwise, then of the mirrored.
-
-    No pixel is sampled again: views of overhead images differ in nothing but their heading.
-    """
+    """Yield the views of square images, (n, bands, size, size): quarter turns, then those of the mirror image."""
     for view in range(views):
         yield torch.rot90(images.flip(3) if view >= 4 else images, view % 4, (2, 3))
 
 
-def _see(
-    embedder: Embedder, files: list[Path], places: range, views: int, batch_size: int, progress: Progress
+def _embed_block(
+    embedder: Embedder, files: list[Path], block: range, views: int, batch_size: int, progress: Progress
 ) -> tuple[NDArray[np.float32], dict[int, str]]:
-    """Return the features of a block, (chips without a problem, views, width), and the problems by place."""
-    chips = files[places.start : places.stop]
+    """Return the features of a block, (chips without a problem, views, width), and the problems by chip."""
+    chips = files[block.start : block.stop]
     reader = ImageReader(chips, bands=embedder.settings.bands, size=embedder.settings.size, batch_size=batch_size)
     parts = [np.empty((0, views, embedder.trunk.width), np.float32)]
     for positions, images in reader:
@@ -105,15 +104,16 @@ def _see(
                 "load the last good ones"
             )
         parts.append(values.cpu().numpy())
-        progress(places.start + sum(map(len, parts)) + len(reader.skipped), len(files), "chips")
-    # Without the path, which may be another when the same chips are asked for again.
-    reasons = {place: reason.removeprefix(f"{chips[place]}: ") for place, reason in reader.skipped.items()}
-    return np.concatenate(parts), {places[place]: reason for place, reason in sorted(reasons.items())}
+        progress(block.start + sum(map(len, parts)) + len(reader.skipped), len(files), "chips")
+    problems = {  # without the path, since the same chips may be elsewhere the next time
+        block[chip]: reason.removeprefix(f"{chips[chip]}: ") for chip, reason in sorted(reader.skipped.items())
+    }
+    return np.concatenate(parts), problems
 
 
 def _as_files(paths: Sequence[str | Path]) -> list[Path]:
     if isinstance(paths, str | Path) or not all(isinstance(path, str | Path) for path in paths):
-        raise InputError("paths must be a list of files; of a manifest, give its paths")
+        raise InputError("paths must be a list of files; for a manifest, give `manifest.paths`")
     if not len(paths):
         raise InputError("there are no chips; give at least one")
     return [Path(path) for path in paths]
@@ -136,9 +136,3 @@ def _digest(file: Path) -> str:
         return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else "no file"
     except OSError:
         return "not readable"
-
-
-def _refuse_changes(files: list[Path], digests: list[str], places: range) -> None:
-    for place in places:
-        if _digest(files[place]) != digests[place]:
-            raise InputError(f"{files[place]} changed while it was read; start again when the data stay as they are")

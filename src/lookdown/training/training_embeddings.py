@@ -1,4 +1,4 @@
-"""Statistics over the whole training set: by a pass of their own, or from the embeddings of the epoch itself."""
+"""Embeddings of the whole training set, by a pass of their own or from the epoch itself, and the metric on them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from lookdown.metrics import GaussianLikelihoodRatio, MixtureLikelihoodRatio
 from lookdown.training.recipe import MetricChoice
 from lookdown.training.samples import Samples
 
-__all__ = ["RunningEmbeddings", "Statistic", "embed_all", "fit_metric"]
+__all__ = ["RunningEmbeddings", "embed_all", "fit_metric"]
 
 Array = NDArray[np.float64]
-Statistic = GaussianLikelihoodRatio | MixtureLikelihoodRatio
 
 
-def fit_metric(choice: MetricChoice, embeddings: Array, labels: NDArray[np.int64], seed: int) -> Statistic:
+def fit_metric(
+    choice: MetricChoice, embeddings: Array, labels: NDArray[np.int64], seed: int
+) -> GaussianLikelihoodRatio | MixtureLikelihoodRatio:
     """Estimate the metric of a recipe, over all pairs of the embeddings."""
     if choice.kind == "mixture":
         mixture = MixtureLikelihoodRatio(shrinkage=choice.shrinkage, weighting=choice.weighting, seed=seed)
@@ -27,19 +28,19 @@ def fit_metric(choice: MetricChoice, embeddings: Array, labels: NDArray[np.int64
 
 
 def embed_all(network: nn.Module, samples: Samples, dimension: int, turn: int = 0) -> Array:
-    """Return the embeddings of all chips as they are, or after some quarter turns: one pass, nothing learnt."""
-    found = np.empty((len(samples), dimension))
+    """Return the embeddings of all chips, as they are or after some quarter turns, in one pass in evaluation mode."""
+    embeddings = np.empty((len(samples), dimension))
     training, device = network.training, next(network.parameters()).device
     network.eval()
     with torch.inference_mode():
         for indices, inputs in samples.plain(turn):
-            found[indices] = network(inputs.to(device)).cpu().double().numpy()  # Apple's GPUs have no float64
+            embeddings[indices] = network(inputs.to(device)).cpu().double().numpy()  # Apple's GPUs have no float64
     network.train(training)
-    return found
+    return embeddings
 
 
 class RunningEmbeddings:
-    """The last embedding that training itself has made of each chip: each chip counts once, and no pass is added."""
+    """The last embedding of each chip from training itself, which saves a pass."""
 
     def __init__(self, embeddings: Array) -> None:
         self.embeddings = embeddings
