@@ -114,3 +114,56 @@ def test_the_public_names_are_listed_once_and_resolve() -> None:
     assert dir(lookdown) == sorted(lookdown.__all__)
     assert set(lookdown._HOMES) | {"__version__"} == set(lookdown.__all__)
     assert not hasattr(lookdown, "GausianLikelihoodRatio")
+
+
+def test_no_two_modules_of_the_product_have_one_name() -> None:
+    """Commands, routes and sources are named after what they are for; everything else has a name of its own."""
+    modules: dict[str, list[str]] = {}
+    for path in product_files():
+        if (
+            path.name != "__init__.py"
+            and path.relative_to(SOURCE).parts[0] != "cli"
+            and path.parent.name not in ("routes", "sources")
+        ):
+            modules.setdefault(path.stem, []).append(path.relative_to(SOURCE).as_posix())
+    assert not {name: paths for name, paths in modules.items() if len(paths) > 1}
+
+
+def test_no_two_public_classes_of_the_product_have_one_name() -> None:
+    classes: dict[str, list[str]] = {}
+    for path in product_files():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes.setdefault(node.name, []).append(path.relative_to(SOURCE).as_posix())
+    assert not {name: paths for name, paths in classes.items() if len(paths) > 1}
+
+
+def test_names_are_not_left_to_their_context() -> None:
+    vague = {"told", "found", "made", "some", "place", "places"}
+    used = {
+        f"{path.relative_to(SOURCE)}: {name}"
+        for path in product_files()
+        for name in names_of(path.read_text())
+        if name in vague
+    }
+    assert not used
+
+
+def product_files() -> list[Path]:
+    """Every module but those of the laboratory."""
+    return [path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).parts[0] != "lab"]
+
+
+def names_of(source: str) -> set[str]:
+    """Variables, arguments, functions, classes and attributes that a file gives a name to."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            names.add(node.attr)
+    return {name.lstrip("_") for name in names}

@@ -153,9 +153,9 @@ def _explained(schema: type, values: Mapping[str, Any], refusal: ValidationError
     if "finite_number" in kinds:
         kinds = {"finite_number": kinds["finite_number"]}
     expected = " or ".join(dict.fromkeys(map(_expected, kinds.values())))
-    found = describe(next(iter(kinds.values()))["input"])
+    actual = describe(next(iter(kinds.values()))["input"])
     wants_text = not {"string_type", "path_type"}.isdisjoint(kinds)
-    return _KeyedError(keys, f"must be {expected}, found {found}", wants_text=wants_text)
+    return _KeyedError(keys, f"must be {expected}, found {actual}", wants_text=wants_text)
 
 
 def _expected(error: ErrorDetails) -> str:

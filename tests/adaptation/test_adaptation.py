@@ -367,7 +367,7 @@ def test_a_mixture_refuses_settings_that_it_cannot_honour() -> None:
         AdaptationSettings(nearest=0.5),
         AdaptationSettings(full_rank=0.5),
     ):
-        with pytest.raises(InputError, match="of the settings it knows weighting and rounds"):
+        with pytest.raises(InputError, match="of the settings, give weighting and rounds"):
             adapt(mixture(), X, clusters=6, method=settings)
     adapt(mixture(), X, clusters=6, method=AdaptationSettings(weighting="classes", rounds=2))
 

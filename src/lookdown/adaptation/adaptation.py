@@ -147,14 +147,14 @@ def adapt(
             progress(_PERCENT_JUDGED + _PERCENT_CHOOSING * done // (total or done), 100, "percent")
 
         clusters = choose_clusters(by, normalize=normalize, seed=seed, progress=on_trial)
-    found = target_clusters(metric, embeddings, clusters, settings, by, seed)
+    pseudo_kinds = target_clusters(metric, embeddings, clusters, settings, by, seed)
     progress(_PERCENT_CLUSTERED, 100, "percent")
-    apart = separation_of(found, by, seed) if apart is None else apart
-    adapted, basis = target.estimate(found)
-    reason = f"{len(embeddings):,} images in {found.description} (separation {apart:.2f})"
+    apart = separation_of(pseudo_kinds, by, seed) if apart is None else apart
+    adapted, basis = target.estimate(pseudo_kinds)
+    reason = f"{len(embeddings):,} images in {pseudo_kinds.description} (separation {apart:.2f})"
     if target.known.any():
         reason += f", and {target.labels_in_words}"
-    return Adaptation(adapted, found.count, apart >= ENOUGH or target.well_labelled, reason, apart, basis)
+    return Adaptation(adapted, pseudo_kinds.count, apart >= ENOUGH or target.well_labelled, reason, apart, basis)
 
 
 def _unclustered(target: Target, reason: str, apart: float = 0.0) -> Adaptation:

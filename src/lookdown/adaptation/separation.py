@@ -41,8 +41,8 @@ def separation_of(clusters: Clusters | WardTree, X: Rows, seed: int = 0) -> floa
 
 def silhouette(rows: Embeddings, clusters: int, *, normalize: bool, seed: int, starts: int) -> float:
     """Return the mean silhouette of K-means clusters: 1 where each is a point, 0 where they touch."""
-    found = find_clusters(rows, clusters, normalize=normalize, seed=seed, starts=starts)
-    return mean_silhouette(found.mapped(rows), found.assign(rows)[0])
+    partition = find_clusters(rows, clusters, normalize=normalize, seed=seed, starts=starts)
+    return mean_silhouette(partition.mapped(rows), partition.assign(rows)[0])
 
 
 def choose_clusters(X: Rows, *, normalize: bool, seed: int = 0, progress: Progress = no_progress) -> int:

@@ -38,12 +38,14 @@ def target_clusters(
     source: Metric, X: Rows, clusters: int | Literal["auto"], settings: AdaptationSettings, by: Rows, seed: int = 0
 ) -> Clusters | WardTree:
     """Find clusters of `by`, in later rounds in the space of the metric so far."""
-    found = _clusters(source, by, clusters, settings, None, seed)
+    pseudo_kinds = _clusters(source, by, clusters, settings, None, seed)
     for _ in range(settings.rounds - 1):
-        so_far = Covariances.of(pseudo_moments(X, found, settings, by), weighting(source, settings), found.cuts)
+        so_far = Covariances.of(
+            pseudo_moments(X, pseudo_kinds, settings, by), weighting(source, settings), pseudo_kinds.cuts
+        )
         space = estimate(source, settings, so_far, indefinite="clip").factor_
-        found = _clusters(source, by, clusters, settings, space, seed)
-    return found
+        pseudo_kinds = _clusters(source, by, clusters, settings, space, seed)
+    return pseudo_kinds
 
 
 def estimate(

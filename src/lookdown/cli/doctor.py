@@ -33,7 +33,7 @@ def doctor(as_json: AsJson = False) -> None:
     typer.echo(f"{diagnosis.cores} processor cores, {memory}")
     typer.echo(f"accelerators: {', '.join(diagnosis.accelerators) or 'none, so networks run on the processor'}")
     Console().print(_table(diagnosis.packages))
-    weights = ", ".join(f"{weights.trunk} ({weights.place})" for weights in diagnosis.weights)
+    weights = ", ".join(f"{weights.trunk} ({weights.source})" for weights in diagnosis.weights)
     typer.echo(f"weights: {weights or 'none'}")
     typer.echo(f"data: {_data_sentence(diagnosis.data)}")
     for disk in diagnosis.disks:
@@ -57,7 +57,7 @@ class OfflineWeights:
     """Weights of a trunk that need no network connection."""
 
     trunk: str
-    place: str  # wheel, or hub cache
+    source: str  # wheel, or hub cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class DataFolder:
     """The data sets in the folder that LOOKDOWN_DATA names."""
 
     folder: str | None
-    found: list[str]
+    present: list[str]
     missing: list[str]
 
 
@@ -161,8 +161,8 @@ def _memory() -> int | None:
 
 def _data() -> DataFolder:
     folder = os.environ.get("LOOKDOWN_DATA")
-    found = [name for name in DATA_SETS if folder and Path(folder, name).is_dir()]
-    return DataFolder(folder, found, [name for name in DATA_SETS if name not in found])
+    present = [name for name in DATA_SETS if folder and Path(folder, name).is_dir()]
+    return DataFolder(folder, present, [name for name in DATA_SETS if name not in present])
 
 
 def _space(purpose: str, folder: Path) -> DiskSpace:
@@ -224,5 +224,5 @@ def _table(packages: list[PackageStatus]) -> Table:
 def _data_sentence(data: DataFolder) -> str:
     if data.folder is None:
         return f"LOOKDOWN_DATA is not set; set it to the folder that holds {' or '.join(data.missing)}"
-    present = f"{', '.join(data.found) or 'no data set of the paper'} in LOOKDOWN_DATA, {data.folder}"
+    present = f"{', '.join(data.present) or 'no data set of the paper'} in LOOKDOWN_DATA, {data.folder}"
     return f"{present}; missing: {', '.join(data.missing)}" if data.missing else present

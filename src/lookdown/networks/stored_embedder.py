@@ -100,8 +100,8 @@ def _kind(tensor: Tensor | None) -> str:
 
 def _precision(tensors: Mapping[str, Tensor]) -> torch.dtype:
     """Return the one floating-point type of an embedder."""
-    found = {value.dtype for value in tensors.values() if value.is_floating_point()}
-    if len(found) != 1 or not found <= _PRECISIONS:
-        names = ", ".join(sorted(map(str, found))) or "no floating-point type"
+    precisions = {value.dtype for value in tensors.values() if value.is_floating_point()}
+    if len(precisions) != 1 or not precisions <= _PRECISIONS:
+        names = ", ".join(sorted(map(str, precisions))) or "no floating-point type"
         raise InputError(f"an embedder is stored in one precision, these weights have {names}; call embedder.float()")
-    return found.pop()
+    return precisions.pop()

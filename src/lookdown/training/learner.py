@@ -14,12 +14,12 @@ from lookdown.networks import Embedder
 from lookdown.networks.stored_embedder import plain_tensors
 from lookdown.training.recipe import Recipe
 
-__all__ = ["Learner", "Network", "Stage", "learning_rate", "tensors_below"]
+__all__ = ["Learner", "Stage", "TrainableNetwork", "learning_rate", "tensors_below"]
 
 Stage = Literal[1, 2]
 
 
-class Network(nn.Module):
+class TrainableNetwork(nn.Module):
     """The part of the embedder that is trained: all of it, or its head on cached features."""
 
     def __init__(self, embedder: Embedder, *, frozen: bool) -> None:
@@ -40,7 +40,7 @@ class Learner:
     ) -> None:
         dimension = recipe.network.dimension
         self.recipe, self.stage = recipe, stage
-        self.network = Network(embedder, frozen=recipe.trunk == "frozen").to(device)
+        self.network = TrainableNetwork(embedder, frozen=recipe.trunk == "frozen").to(device)
         self.identity = IdentityLoss(classes, dimension, seed=recipe.seed).to(device)
         self.metric_loss: Loss | None = None
         if stage == 2 and recipe.stage2.loss != "identity":  # which goes on with the classifier of stage 1

@@ -21,7 +21,7 @@ from lookdown.networks import Embedder
 from lookdown.progress import Progress, no_progress
 from lookdown.training.checkpoints import MOST_CHECKPOINTS, last_checkpoint, write_checkpoint
 from lookdown.training.devices import refuse_missing_device
-from lookdown.training.learner import Network, tensors_below
+from lookdown.training.learner import TrainableNetwork, tensors_below
 from lookdown.training.loop import Epoch, Step, diverged, run_stages
 from lookdown.training.recipe import Recipe
 from lookdown.training.run_folder import RunFolder, data_fingerprint
@@ -139,7 +139,7 @@ def _run(
 def _finish(run: RunFolder, embedder: Embedder, data: TrainingData, observer: Observer) -> None:
     """Estimate the metric once more, calibrate it on the held-out places, and write both."""
     recipe = run.recipe
-    network = Network(embedder, frozen=recipe.trunk == "frozen")
+    network = TrainableNetwork(embedder, frozen=recipe.trunk == "frozen")
     if (last := last_checkpoint(run.checkpoints)) is not None:
         network.load_state_dict(tensors_below("network.", last.tensors))
     dimension = recipe.network.dimension
@@ -151,7 +151,7 @@ def _finish(run: RunFolder, embedder: Embedder, data: TrainingData, observer: Ob
     for warning in caught:
         observer.note(str(warning.message))
     held_out = embed_all(network, data.validation.samples, dimension)
-    metric.calibrate(held_out, data.validation.labels, groups=data.places)
+    metric.calibrate(held_out, data.validation.labels, groups=data.groups)
     cosine, ratio = (_retrieval(one, held_out, data) for one in (Cosine().fit(held_out), metric))
     observer.note(
         f"validation mAP on {len(held_out):,} chips of held-out places: cosine {cosine.mean_average_precision:.4f}, "
@@ -166,7 +166,7 @@ def _retrieval(metric: Metric, embeddings: NDArray[np.float64], data: TrainingDa
     """Search the held-out chips for one another."""
     classes, ids = data.classes, data.validation.ids
     return evaluate(
-        metric, embeddings, classes, embeddings, classes, groups=data.places, query_ids=ids, gallery_ids=ids
+        metric, embeddings, classes, embeddings, classes, groups=data.groups, query_ids=ids, gallery_ids=ids
     )
 
 
@@ -174,7 +174,7 @@ def _bytes_needed(embedder: Embedder, *, frozen: bool) -> int:
     """Return about how many bytes a run writes: checkpoints, each with its momentum, and the embedder."""
     trained, whole = (
         sum(tensor.nbytes for tensor in part.state_dict().values())
-        for part in (Network(embedder, frozen=frozen), embedder)
+        for part in (TrainableNetwork(embedder, frozen=frozen), embedder)
     )
     return int(MOST_CHECKPOINTS * 2 * trained + whole)
 

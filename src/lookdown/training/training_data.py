@@ -40,7 +40,7 @@ class TrainingData:
     fit: TrainingSet
     validation: TrainingSet
     classes: list[str]  # of the validation chips, by their names
-    places: list[str]  # of the validation chips
+    groups: list[str]  # scene groups of the validation chips
 
 
 def refuse_untrainable(manifest: Manifest, recipe: Recipe) -> None:
@@ -69,15 +69,15 @@ def read_training_data(
     if skipped:
         note(f"{len(skipped)} chips could not be read and are left out, the first: {next(iter(skipped.values()))}")
     columns = manifest.labels, manifest.groups, manifest.table["id"].to_pylist()
-    classes, places, ids = ([str(column[row]) for row in read] for column in columns)
+    classes, groups, ids = ([str(column[row]) for row in read] for column in columns)
     labels = np.unique(classes, return_inverse=True)[1].astype(np.int64)
-    held_out = hold_out(classes, places, recipe.data.held_out, recipe.seed)
+    held_out = hold_out(classes, groups, recipe.data.held_out, recipe.seed)
     fit, validation = (
         TrainingSet(pick(rows), labels[rows], [ids[row] for row in rows])
         for rows in (np.flatnonzero(~held_out), np.flatnonzero(held_out))
     )
     rows = np.flatnonzero(held_out)
-    return TrainingData(fit, validation, [classes[row] for row in rows], [places[row] for row in rows])
+    return TrainingData(fit, validation, [classes[row] for row in rows], [groups[row] for row in rows])
 
 
 def hold_out(labels: Sequence[str], groups: Sequence[str], share: float, seed: int) -> Mask:

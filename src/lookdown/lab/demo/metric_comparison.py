@@ -18,7 +18,7 @@ from lookdown.metrics import Cosine, Metric, load_metric, top_k
 from lookdown.networks.stored_embedder import load_embedder
 from lookdown.progress import Progress
 from lookdown.training.frozen_features import FrozenFeatures, frozen_features
-from lookdown.training.learner import Network
+from lookdown.training.learner import TrainableNetwork
 from lookdown.training.samples import FeatureSamples
 from lookdown.training.training_embeddings import embed_all
 
@@ -66,7 +66,7 @@ class WorldChips:
         """Return what the network of a run makes of them, as they lie or turned."""
         embedder = load_embedder(run / "embedder")
         samples = FeatureSamples(self.features, np.arange(len(self.manifest)))
-        return embed_all(Network(embedder, frozen=True), samples, embedder.settings.dimension, turn)
+        return embed_all(TrainableNetwork(embedder, frozen=True), samples, embedder.settings.dimension, turn)
 
     def _with_role(self, role: str) -> Rows:
         return np.flatnonzero(np.array(self.manifest.table["role"].to_pylist()) == role)

@@ -26,7 +26,7 @@ from lookdown.losses import LOSSES
 from lookdown.metrics import GaussianLikelihoodRatio, Metric
 from lookdown.networks import Embedder
 from lookdown.training.checkpoints import Checkpoint, last_checkpoint, write_checkpoint
-from lookdown.training.learner import Network
+from lookdown.training.learner import TrainableNetwork
 from lookdown.training.loop import Epoch, run_stages
 from lookdown.training.recipe import Data, MetricChoice, Recipe, Stage2
 from lookdown.training.recipe import Network as NetworkSettings
@@ -73,10 +73,10 @@ class TrainedNetwork:
                 save_file({"embeddings": embeddings}, temporary)
         return load_file(kept)["embeddings"]
 
-    def _load(self, embedder: Embedder) -> Network:
+    def _load(self, embedder: Embedder) -> TrainableNetwork:
         whole = last_checkpoint(self.path)
         assert whole is not None
-        network = Network(embedder, frozen=self.recipe.trunk == "frozen")
+        network = TrainableNetwork(embedder, frozen=self.recipe.trunk == "frozen")
         start = "network."
         network.load_state_dict(
             {name.removeprefix(start): value for name, value in whole.tensors.items() if name.startswith(start)}
