@@ -234,7 +234,7 @@ def test_what_cannot_be_made_or_removed(tmp_path: Path) -> None:
     assert not (tmp_path / "h").exists()
     with pytest.raises(GalleryError, match="has no chip 'nobody'"):
         gallery.remove([rows[0]["id"], "nobody"])
-    with pytest.raises(InputError, match="by ids, or by a filter"):
+    with pytest.raises(InputError, match="give `ids` or `where`"):
         gallery.remove()
     with pytest.raises(InputError, match="`ids` must be a list"):
         gallery.remove("chip")
