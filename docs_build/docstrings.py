@@ -97,9 +97,10 @@ def _fields(cls: griffe.Class) -> dict[str, str]:
     if "dataclass" not in cls.labels:
         return {}
     comments = {}
+    lines = cls.source.splitlines()
     for name, member in cls.members.items():
-        if isinstance(member, griffe.Attribute) and not name.startswith("_") and member.lineno:
-            line = cls.module.lines_collection[cls.module.filepath][member.lineno - 1]
+        if isinstance(member, griffe.Attribute) and not name.startswith("_") and member.lineno and cls.lineno:
+            line = lines[member.lineno - cls.lineno]
             if comment := _COMMENT.search(line):
                 comments[name] = comment[1]
     return comments

@@ -37,7 +37,7 @@ class Trace:
 
     def stop(self) -> None:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
 
     def _note(self, frame: FrameType, event: str, argument: Any) -> None:
         code = frame.f_code
