@@ -11,7 +11,15 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 
-from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio, MixtureLikelihoodRatio, evaluate, load_metric
+from lookdown import (
+    Cosine,
+    Euclidean,
+    GaussianLikelihoodRatio,
+    KindLikelihoodRatio,
+    MixtureLikelihoodRatio,
+    evaluate,
+    load_metric,
+)
 from lookdown.errors import InputError, NotCalibratedError, NotFittedError, UncalibratedWarning
 from lookdown.lab.synthetic.gaussian_world import GaussianWorld
 from lookdown.metrics import Metric
@@ -213,7 +221,12 @@ def test_a_metric_that_learns_nothing_scores_and_is_calibrated_without_a_fit(met
 
 
 LEARNING = {"fit", "fit_moments", "fit_covariances", "fit_transform"}
-METRICS = [GaussianLikelihoodRatio(), GaussianLikelihoodRatio(indefinite="keep"), MixtureLikelihoodRatio()]
+METRICS = [
+    GaussianLikelihoodRatio(),
+    GaussianLikelihoodRatio(indefinite="keep"),
+    MixtureLikelihoodRatio(),
+    KindLikelihoodRatio(),
+]
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=str)
@@ -223,12 +236,13 @@ def test_any_other_metric_that_is_not_fitted_says_so_whatever_it_is_asked(metric
         "score": (X, X), "score_pairs": (X, X), "distance": (X, X), "transform": (X,), "calibrate": (X, y),
         "threshold": (0.1,), "false_alarm_rate": (0.0,), "detection_rate": (0.0,), "posterior": (0.0, 0.1),
         "save": ("nowhere",), "shortlist_metric": (), "augment_query": (X,), "augment_gallery": (X,),
-        "score_differences": (X,), "sample": (5, "same"),
+        "score_differences": (X,), "sample": (5, "same"), "score_query": (X, np.ones(len(X)), X),
+        "temper": (X, y), "predict": (X,), "predict_proba": (X,),
     }  # fmt: skip
     own = {name for name in dir(type(metric)) if callable(getattr(type(metric), name))}
     scikit_learn = {*dir(BaseEstimator), *dir(TransformerMixin)}
     public = {name for name in own - scikit_learn - LEARNING if not name.startswith(("_", "set_"))}
-    assert {"score", "calibrate", "shortlist_metric", "save"} <= public
+    assert {"score", "calibrate", "save"} <= public
     for name in public:
         with pytest.raises(NotFittedError, match=r"is not fitted yet; call fit\(X, y\) first"):
             getattr(metric, name)(*arguments[name])

@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio
+from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio, KindLikelihoodRatio
 from lookdown.errors import LowRankWarning
 from lookdown.metrics import Metric
 
@@ -29,6 +29,7 @@ DIRECTIONS = {"check_estimators_dtypes": "its integers hold a zero vector, which
     [
         (GaussianLikelihoodRatio(normalize=False), COMPARES),
         (GaussianLikelihoodRatio(), COMPARES | DIRECTIONS),
+        (KindLikelihoodRatio(normalize=False), COMPARES),
         (Euclidean(), COMPARES),
         (Cosine(), COMPARES | DIRECTIONS),
     ],

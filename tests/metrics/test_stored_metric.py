@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio, load_metric
+from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio, KindLikelihoodRatio, load_metric
 from lookdown.errors import NotFittedError, StoredMetricError
 from lookdown.lab.synthetic.gaussian_world import GaussianWorld
 from lookdown.metrics import Metric
@@ -20,6 +20,8 @@ X, Y = GaussianWorld.random(6).chips(30, 4, np.random.default_rng(0))
 METRICS = [
     GaussianLikelihoodRatio(),
     GaussianLikelihoodRatio(indefinite="keep", shrinkage=0.2, weighting="classes", normalize=False),
+    KindLikelihoodRatio(),
+    KindLikelihoodRatio(novelty=0, temperature=2.0, weighting="pairs", normalize=False),
     Cosine(),
     Euclidean(),
 ]

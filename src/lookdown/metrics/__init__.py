@@ -4,6 +4,7 @@ from lookdown.metrics.calibration import Calibration
 from lookdown.metrics.estimate import Estimate
 from lookdown.metrics.fixed_metrics import Cosine, Euclidean
 from lookdown.metrics.gaussian import GaussianLikelihoodRatio
+from lookdown.metrics.kinds import KindLikelihoodRatio
 from lookdown.metrics.metric import L2Metric, Metric
 from lookdown.metrics.mirrored_mixture import MirroredMixture
 from lookdown.metrics.mixture import MixtureLikelihoodRatio
@@ -18,6 +19,7 @@ __all__ = [
     "Estimate",
     "Euclidean",
     "GaussianLikelihoodRatio",
+    "KindLikelihoodRatio",
     "L2Metric",
     "Metric",
     "MirroredMixture",

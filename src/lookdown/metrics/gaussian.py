@@ -14,7 +14,7 @@ from lookdown.metrics.covariance import inverse, refuse_unusable, shrink, shrink
 from lookdown.metrics.estimate import Method
 from lookdown.metrics.inputs import Array, Embeddings, unit
 from lookdown.metrics.metric import Hypothesis, L2Metric
-from lookdown.metrics.pair_moments import PairMoments, Weighting
+from lookdown.metrics.pair_moments import PairMoments, Weighting, check_moments
 from lookdown.metrics.pairwise import half_squared_distances, half_squares, paired_differences
 from lookdown.metrics.quadratic_form import QuadraticForm
 
@@ -77,15 +77,7 @@ class GaussianLikelihoodRatio(L2Metric):
 
     def fit_moments(self, moments: PairMoments) -> Self:
         """Estimate the metric from moments that were gathered in batches, over shards or on several machines."""
-        if not isinstance(moments, PairMoments):
-            raise InputError(f"fit_moments takes PairMoments, got {type(moments).__name__}; embeddings go to fit(X, y)")
-        if moments.normalize != self.normalize:
-            raise InputError(
-                f"the moments were taken with normalize={moments.normalize}, the metric has normalize="
-                f"{self.normalize}; gather them with PairMoments.of(X, y, normalize={self.normalize})"
-            )
-        if self.normalize and moments.dim == 1:
-            raise InputError("X has 1 feature(s), of which the unit sphere leaves the sign only; use normalize=False")
+        check_moments(moments, normalize=self.normalize)
         return self.fit_covariances(*moments.covariances(self.weighting), moments.mean, free=moments.free)
 
     def fit_covariances(self, same: Array, different: Array, mean: Array, *, free: tuple[float, float]) -> Self:

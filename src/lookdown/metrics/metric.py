@@ -79,6 +79,14 @@ class Metric(BaseEstimator, ABC):
     def score_pairs(self, first: ArrayLike, second: ArrayLike) -> Embeddings:
         """Return the similarity of each row of `first` to the same row of `second`."""
 
+    def score_query(self, examples: ArrayLike, weights: ArrayLike, gallery: ArrayLike) -> Embeddings:
+        """Return the similarity of each gallery row to several examples of what is looked for: their weighted mean.
+
+        weights: one number an example; views of one object share its weight of 1.
+        """
+        shares = np.asarray(weights, np.float64)
+        return np.asarray(shares / shares.sum() @ self.score(examples, gallery))
+
     def calibrate(
         self,
         X: ArrayLike,

@@ -15,7 +15,7 @@ from lookdown.metrics.inputs import Array, Embeddings, as_embeddings, as_labels,
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
 
-__all__ = ["PairMoments", "Weighting"]
+__all__ = ["PairMoments", "Weighting", "check_moments"]
 
 Weighting = Literal["pairs", "classes"]
 
@@ -252,6 +252,19 @@ class PairMoments:
                 f"each of the {len(self.classes)} classes has a single sample, so there is no same pair; "
                 "add a second sample to some classes, or group rare classes"
             )
+
+
+def check_moments(moments: object, *, normalize: bool) -> None:
+    """Raise if a metric with this `normalize` cannot be fitted to the moments."""
+    if not isinstance(moments, PairMoments):
+        raise InputError(f"fit_moments takes PairMoments, got {type(moments).__name__}; embeddings go to fit(X, y)")
+    if moments.normalize != normalize:
+        raise InputError(
+            f"the moments were taken with normalize={moments.normalize}, the metric has normalize={normalize}; gather "
+            f"them with PairMoments.of(X, y, normalize={normalize})"
+        )
+    if normalize and moments.dim == 1:
+        raise InputError("X has 1 feature(s), of which the unit sphere leaves the sign only; use normalize=False")
 
 
 def _scatter(points: Array, weights: Array) -> Array:

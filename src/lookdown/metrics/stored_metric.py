@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
@@ -17,6 +18,7 @@ from lookdown.errors import StoredMetricError
 from lookdown.metrics.calibration import Calibration
 from lookdown.metrics.fixed_metrics import Cosine, Euclidean
 from lookdown.metrics.gaussian import GaussianLikelihoodRatio
+from lookdown.metrics.kinds import KindLikelihoodRatio
 from lookdown.metrics.metric import Metric
 from lookdown.metrics.mixture import MixtureLikelihoodRatio
 from lookdown.stored import StoredKind
@@ -35,22 +37,15 @@ FOLDER = StoredKind(
     error=StoredMetricError,
 )
 KINDS: dict[str, type[Metric]] = {
-    kind.__name__: kind for kind in (GaussianLikelihoodRatio, MixtureLikelihoodRatio, Cosine, Euclidean)
+    kind.__name__: kind
+    for kind in (GaussianLikelihoodRatio, MixtureLikelihoodRatio, KindLikelihoodRatio, Cosine, Euclidean)
 }
 
 
 def save_metric(metric: Metric, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a fitted metric to the folder `path`, whole or not at all."""
-    state = dict(metric._state())
-    if metric.calibration_ is not None:
-        state |= {f"calibration.{name}": value for name, value in asdict(metric.calibration_).items()}
-    arrays = {name: np.ascontiguousarray(value) for name, value in state.items() if isinstance(value, np.ndarray)}
-    description = {
-        "lookdown": version("lookdown"),
-        "kind": type(metric).__name__,
-        "parameters": metric.get_params(),
-        "numbers": {name: value for name, value in state.items() if name not in arrays},
-    }
+    arrays: dict[str, NDArray[Any]] = {}
+    description = {"lookdown": version("lookdown"), **_described(metric, arrays)}
     plain = json.loads(json.dumps(description, default=_plain))
     FOLDER.write(path, plain, {"metric.safetensors": save_tensors(arrays)}, overwrite=overwrite)
 
@@ -67,22 +62,50 @@ def load_metric(path: str | Path) -> Metric:
     Cosine()
     """
     description = FOLDER.describe(path)
-    if description.get("kind") not in list(KINDS):
-        kind = description.get("kind")
-        raise StoredMetricError(f"{path} names the unknown metric {kind!r}; {did_you_mean(kind, KINDS)}")
+    _refuse_unknown(path, description.get("kind"))
     files = FOLDER.read(path, description, ["metric.safetensors"])
     try:
         arrays = load_tensors(files["metric.safetensors"])
     except SafetensorError as error:
         raise StoredMetricError(f"{path} cannot be read: {error}; {FOLDER.again}") from error
+    return _restored(path, description, arrays)
+
+
+def _described(metric: Metric, arrays: dict[str, NDArray[Any]], prefix: str = "") -> dict[str, Any]:
+    """Return a metric, and the metrics in it, as plain values; arrays are added to `arrays`, by prefixed names."""
+    state = dict(metric._state())
+    if metric.calibration_ is not None:
+        state |= {f"calibration.{name}": value for name, value in asdict(metric.calibration_).items()}
+    numbers, metrics = {}, {}
+    for name, value in state.items():
+        if isinstance(value, Metric):
+            metrics[name] = _described(value, arrays, f"{prefix}{name}.")
+        elif isinstance(value, np.ndarray):
+            arrays[prefix + name] = np.ascontiguousarray(value)
+        else:
+            numbers[name] = value
+    return {"kind": type(metric).__name__, "parameters": metric.get_params(), "numbers": numbers, "metrics": metrics}
+
+
+def _restored(path: str | Path, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Metric:
+    _refuse_unknown(path, description.get("kind"))
     metric = KINDS[description["kind"]](**description["parameters"])
-    state = {**description["numbers"], **arrays}
+    inner = {}
+    for name, described in description["metrics"].items():
+        own = {key.removeprefix(f"{name}."): arrays.pop(key) for key in list(arrays) if key.startswith(f"{name}.")}
+        inner[name] = _restored(path, described, own)
+    state = {**description["numbers"], **arrays, **inner}
     calibration = {
         name.removeprefix("calibration."): state.pop(name) for name in list(state) if name.startswith("calibration.")
     }
     metric._restore(state)
     metric.calibration_ = Calibration(**calibration) if calibration else None
     return metric
+
+
+def _refuse_unknown(path: str | Path, kind: Any) -> None:
+    if kind not in list(KINDS):
+        raise StoredMetricError(f"{path} names the unknown metric {kind!r}; {did_you_mean(kind, KINDS)}")
 
 
 def _plain(value: Any) -> Any:

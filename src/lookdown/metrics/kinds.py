@@ -1,0 +1,237 @@
+"""The likelihood ratio of kinds: are two objects of one kind, given what each embedding says of its kind?"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lookdown.errors import InputError, UnsupportedOperationError
+from lookdown.metrics.gaussian import GaussianLikelihoodRatio
+from lookdown.metrics.inputs import Array, Embeddings, as_labels, as_number, unit
+from lookdown.metrics.kind_model import MODEL_ARRAYS, KindModel
+from lookdown.metrics.metric import Metric
+from lookdown.metrics.pair_moments import PairMoments, Weighting, check_moments
+from lookdown.metrics.pairwise import paired_differences
+
+__all__ = ["KindLikelihoodRatio"]
+
+_TEMPERATURES = 2.0 ** np.arange(0, 8.5, 0.5)
+_LEAST_RATIO = 1e-100  # two chips whose kinds exclude each other: zero but for rounding
+
+
+class Terms(NamedTuple):
+    """What the ratio of two chips is made of: shares_x . shares_y + exp(none_x + none_y) times the fallback's ratio."""
+
+    shares: Array  # (n, kinds): P(kind | x) / sqrt(P(kind)), over the root of the number of partitions
+    none: Array  # (n,): log of P(none | x) / sqrt(P(none)), -inf where there is no such kind
+
+
+class KindLikelihoodRatio(Metric):
+    """The log-likelihood ratio of kinds that are known: log of p(x, y | same kind) / (p(x) p(y)).
+
+    With the kind c as a latent variable it is the log of the sum over kinds of P(c | x) P(c | y) / P(c). A chip of a
+    new kind, or of background, is of "none of these"; two of those are compared by the ratio of differences, so new
+    kinds are found as before. `docs/metric.md` derives it.
+
+    It is estimated from the moments of each kind alone, exactly over batches, shards and machines. `temper` it on chips
+    of other places, since a network is surer of the chips it was trained on; `calibrate` it for rates.
+
+    Parameters
+    ----------
+    novelty: the share of chips that are of none of the known kinds, 0 to 1; at 0 every chip is of a known kind.
+    temperature: divides the evidence for a kind; more than 1 makes the metric less sure.
+    shrinkage: of covariances towards a sphere, `auto` (OAS) or 0 to 1.
+    weighting: `classes`: all kinds are equally frequent; `pairs`: as frequent as in the training set.
+    normalize: put embeddings on the unit sphere first.
+
+    Attributes: `kinds_`, their labels, sorted; `temperature_`; `fallback_`, the metric of two chips of none of them,
+    or None; `n_features_in_`, dimensions.
+
+    >>> import lookdown, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["ferry", "tug", "tanker"], 20)
+    >>> X = np.eye(4)[np.repeat([0, 1, 2], 20)] + 0.1 * rng.normal(size=(60, 4))
+    >>> metric = lookdown.KindLikelihoodRatio().fit(X, y)
+    >>> metric.predict([[1.0, 0.1, 0.0, 0.0]]).tolist()
+    ['ferry']
+    >>> metric.predict_proba([[0.0, 0.0, 0.0, 1.0]]).sum().round(1)  # so it is of none of these
+    np.float64(0.0)
+    """
+
+    fallback_: Metric | None
+
+    def __init__(
+        self,
+        novelty: float = 0.1,
+        temperature: float = 8.0,
+        shrinkage: float | Literal["auto"] = "auto",
+        weighting: Weighting = "classes",
+        normalize: bool = True,
+    ) -> None:
+        self.novelty = novelty
+        self.temperature = temperature
+        self.shrinkage = shrinkage
+        self.weighting = weighting
+        self.normalize = normalize
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Estimate the kinds from labelled embeddings."""
+        return self.fit_moments(PairMoments.of(X, y, normalize=self.normalize))  # type: ignore[arg-type]
+
+    def fit_moments(self, *partitions: PairMoments, fallback: Metric | None = None) -> Self:
+        """Estimate the kinds from moments that were gathered in batches, over shards or on several machines.
+
+        partitions: the moments of the kinds. With several partitions of the same chips, such as clusterings into more
+            and fewer pseudo-kinds, the ratio is the mean of theirs.
+        fallback: a fitted metric for two chips of none of the kinds; by default the ratio of differences of the same
+            moments. It must give log-likelihood ratios.
+        """
+        self._check_parameters(len(partitions))
+        for moments in partitions:
+            check_moments(moments, normalize=self.normalize)
+        models = [
+            KindModel.of(part, shrinkage=self.shrinkage, weighting=self.weighting, novelty=self.novelty)
+            for part in partitions
+        ]
+        if self.novelty and fallback is None:
+            fallback = GaussianLikelihoodRatio(self.shrinkage, normalize=self.normalize).fit_moments(partitions[0])
+        self._begin(partitions[0].dim)
+        self.temperature_ = float(self.temperature)
+        self.fallback_ = fallback if self.novelty else None
+        self._models = models
+        if hasattr(self, "kinds_"):
+            del self.kinds_
+        if len(partitions) == 1:
+            self.kinds_: NDArray[Any] = partitions[0].classes
+        return self
+
+    def temper(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Choose the temperature at which held-out chips of known kinds are most likely of their own kind.
+
+        X: embeddings of chips that nothing was fitted on, from other places if possible.
+        y: their labels; chips of a kind that the metric does not know are left out.
+        """
+        embeddings = self._prepare(X, "X")
+        kinds = self._named_kinds("temper")
+        labels = as_labels(y, len(embeddings))
+        if labels.dtype.kind != kinds.dtype.kind or not (known := np.isin(labels, kinds)).any():
+            raise InputError("none of the labels is a kind that the metric was fitted to; give chips of known kinds")
+        rows, own = embeddings[known], np.searchsorted(kinds, labels[known])
+        model = self._models[0]
+
+        def surprise(temperature: float) -> float:
+            known_kinds = model.log_posteriors(rows, temperature)[:, :-1]
+            known_kinds -= np.logaddexp.reduce(known_kinds, axis=1, keepdims=True)
+            return -float(known_kinds[np.arange(len(own)), own].mean())
+
+        self.temperature_ = float(min(_TEMPERATURES, key=surprise))
+        self.calibration_ = None
+        return self
+
+    def score(self, queries: ArrayLike, gallery: ArrayLike) -> Embeddings:
+        """Return (queries, gallery) log-likelihood ratios."""
+        a, b = self._prepare(queries, "queries"), self._prepare(gallery, "gallery")
+        return _log_ratio(self._terms(a), self._terms(b), self._fallback_scores("score", queries, gallery))
+
+    def score_pairs(self, first: ArrayLike, second: ArrayLike) -> Embeddings:
+        """Return the log-likelihood ratio of each row of `first` and the same row of `second`."""
+        a, b = self._prepare(first, "first"), self._prepare(second, "second")
+        paired_differences(a, b)  # refuses sides of different lengths
+        fallback = self._fallback_scores("score_pairs", first, second)
+        return _log_ratio(self._terms(a), self._terms(b), fallback, paired=True)
+
+    def score_query(self, examples: ArrayLike, weights: ArrayLike, gallery: ArrayLike) -> Embeddings:
+        """Return the log-likelihood ratio of each gallery row to several examples of one object or kind.
+
+        What the examples say of the kind multiplies, so several are surer than one. Views of one object share its
+        weight of 1.
+        """
+        query = self._pooled(self._prepare(examples, "examples"), np.asarray(weights, np.float64))
+        fallback = self._fallback_scores("score_query", examples, weights, gallery)
+        return np.asarray(_log_ratio(query, self._terms(self._prepare(gallery, "gallery")), fallback)[0])
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Return P(kind | x), (rows, kinds) in the order of `kinds_`; what is left to 1 is "none of these"."""
+        self._named_kinds("predict")
+        return np.exp(self._models[0].log_posteriors(self._prepare(X, "X"), self.temperature_)[:, :-1])
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the likeliest of `kinds_` for each row; `predict_proba` says whether "none of these" is likelier."""
+        shares = self.predict_proba(X)
+        return np.asarray(self.kinds_[shares.argmax(axis=1)])
+
+    def _named_kinds(self, wanted: str) -> NDArray[Any]:
+        self._require_fit()
+        if len(self._models) > 1:
+            raise UnsupportedOperationError(
+                f"{wanted} needs kinds with names, and this metric has several partitions into pseudo-kinds; fit it to "
+                "labelled chips"
+            )
+        return self.kinds_
+
+    def _terms(self, rows: Embeddings) -> Terms:
+        return self._terms_of([model.log_posteriors(rows, self.temperature_) for model in self._models])
+
+    def _pooled(self, rows: Embeddings, weights: Array) -> Terms:
+        """Return the terms of several examples as one query."""
+        each = [model.pooled(model.log_posteriors(rows, self.temperature_), weights) for model in self._models]
+        return self._terms_of(each)
+
+    def _terms_of(self, log_posteriors: list[Array]) -> Terms:
+        partitions = list(zip(log_posteriors, self._models, strict=True))
+        shares = [np.exp(values[:, :-1]) / np.sqrt(model.priors[:-1] * len(partitions)) for values, model in partitions]
+        none = np.full(len(shares[0]), -np.inf)
+        if self.fallback_ is not None:
+            none = log_posteriors[0][:, -1] - np.log(self.novelty) / 2
+        return Terms(np.concatenate(shares, axis=1), none)
+
+    def _fallback_scores(self, method: str, *arrays: ArrayLike) -> Array | None:
+        """Return the scores of the fallback, as sure as the kinds are."""
+        if self.fallback_ is None:
+            return None
+        scores = getattr(self.fallback_, method)(*arrays)
+        return np.asarray(scores if isinstance(self.fallback_, KindLikelihoodRatio) else scores / self.temperature_)
+
+    def _prepare(self, X: ArrayLike, name: str) -> Embeddings:
+        embeddings = self._embeddings(X, name)
+        return unit(embeddings, name) if self.normalize else embeddings
+
+    def _check_parameters(self, partitions: int) -> None:
+        if not 0 <= as_number(self.novelty, "novelty") < 1:
+            raise InputError(f"novelty must be a share from 0 to less than 1, got {self.novelty!r}")
+        if not 0 < as_number(self.temperature, "temperature") < np.inf:
+            raise InputError(f"temperature must be a number above 0, got {self.temperature!r}")
+        if self.weighting not in ("pairs", "classes"):
+            raise InputError(f"weighting must be 'pairs' or 'classes', got {self.weighting!r}")
+        if not partitions:
+            raise InputError("there are no moments to fit to; give one PairMoments, or several")
+        if partitions > 1 and self.novelty:
+            raise InputError(
+                f"{partitions} partitions are all pseudo-kinds, so no chip is of none of them; use novelty=0"
+            )
+
+    def _state(self) -> dict[str, Any]:
+        kinds = getattr(self, "kinds_", None)
+        state = {**super()._state(), "temperature_": self.temperature_, "fallback_": self.fallback_}
+        state["kinds_"] = kinds.tolist() if kinds is not None and kinds.dtype.kind == "U" else kinds
+        for number, model in enumerate(self._models):
+            state |= {f"{name}.{number}": getattr(model, name) for name in MODEL_ARRAYS}
+        return state
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        count = sum(name.startswith("means.") for name in state)
+        self._models = [KindModel(*(state.pop(f"{name}.{k}") for name in MODEL_ARRAYS)) for k in range(count)]
+        kinds = state.pop("kinds_")
+        super()._restore(state if kinds is None else {**state, "kinds_": np.asarray(kinds)})
+
+
+def _log_ratio(a: Terms, b: Terms, fallback: Array | None, *, paired: bool = False) -> Embeddings:
+    """Return the log-likelihood ratios of all pairs, or of the pairs of one row each."""
+    known = np.einsum("ij,ij->i", a.shares, b.shares) if paired else a.shares @ b.shares.T
+    scores = np.log(known.clip(min=_LEAST_RATIO))
+    if fallback is not None:
+        none = a.none + b.none if paired else a.none[:, None] + b.none
+        scores = np.logaddexp(scores, none + fallback)
+    return np.asarray(scores)
