@@ -38,8 +38,6 @@ class KindLikelihoodRatio(Metric):
     It is estimated from the moments of each kind alone, exactly over batches, shards and machines. `temper` it on chips
     of other places, since a network is surer of the chips it was trained on; `calibrate` it for rates.
 
-    Parameters
-    ----------
     novelty: the share of chips that are of none of the known kinds, 0 to 1; at 0 every chip is of a known kind.
     temperature: divides the evidence for a kind; more than 1 makes the metric less sure.
     shrinkage: of covariances towards a sphere, `auto` (OAS) or 0 to 1.
