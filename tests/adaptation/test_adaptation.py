@@ -26,11 +26,20 @@ from tests.adaptation.targets import (
 )
 
 from lookdown import load_metric
-from lookdown.adaptation import AUTO, CPLFPA, Adaptation, AdaptationSettings, adapt, pseudo_labels
+from lookdown.adaptation import AUTO, AUTO_OF_DIFFERENCES, CPLFPA, Adaptation, AdaptationSettings, adapt, pseudo_labels
 from lookdown.adaptation.pseudo_labels import Covariances
 from lookdown.adaptation.target_metric import estimate
+from lookdown.adaptation.ward_tree import find_tree
 from lookdown.errors import InputError, NotCalibratedError, NotFittedError, UnsupportedOperationError
-from lookdown.metrics import Cosine, Euclidean, GaussianLikelihoodRatio, Metric, MixtureLikelihoodRatio, PairMoments
+from lookdown.metrics import (
+    Cosine,
+    Euclidean,
+    GaussianLikelihoodRatio,
+    KindLikelihoodRatio,
+    Metric,
+    MixtureLikelihoodRatio,
+    PairMoments,
+)
 from lookdown.metrics.covariance import oas_shrinkage
 
 
@@ -45,8 +54,13 @@ def mixture(**parameters: Any) -> MixtureLikelihoodRatio:
 
 
 def matrix(adaptation: Adaptation) -> Array:
-    assert isinstance(adaptation.metric, GaussianLikelihoodRatio)
-    return adaptation.metric.matrix_
+    """Return numbers that two metrics share only if they are the same: a matrix, or ratios of some points."""
+    metric = adaptation.metric
+    if isinstance(metric, GaussianLikelihoodRatio):
+        return metric.matrix_
+    assert isinstance(metric, KindLikelihoodRatio)
+    points = np.random.default_rng(0).normal(size=(30, metric.n_features_in_))
+    return np.exp(metric.score(points, points))
 
 
 @pytest.mark.parametrize("weighting", ["pairs", "classes"])
@@ -142,10 +156,41 @@ def test_digits_of_the_same_classes_are_spared_by_blending() -> None:
         mean_average_precision(metric, X[900:], y[900:])
         for metric in (
             old,
-            *(adapt(old, X[900:], method=replace(AUTO, source_chips=chips)).metric for chips in (300, 1000, 0)),
+            *(
+                adapt(old, X[900:], method=replace(AUTO_OF_DIFFERENCES, source_chips=chips)).metric
+                for chips in (300, 1000, 0)
+            ),
         )
     )
     assert none + 1 < little < much - 1 < before
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_by_default_pseudo_kinds_of_every_cut_are_averaged(normalize: bool) -> None:
+    X, _ = kinds(6, 40, gap=1.5)
+    adaptation = adapt(source(normalize=normalize), X, clusters=4)
+    tree = find_tree(X, 4, normalize=normalize, centred=True)
+    finest = tree.assign(X)[0]
+    ratios = [
+        np.exp(KindLikelihoodRatio(0, 8.0, normalize=normalize).fit(X, cut[finest]).score(X, X)) for cut in tree.cuts
+    ]
+    assert len(ratios) > 2
+    np.testing.assert_allclose(np.exp(adaptation.metric.score(X, X)), np.mean(ratios, axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("each", "temperature"), [(2, 16.0), (5, 8.0), (10, 4.0), (30, 3.0)])
+def test_labelled_kinds_come_first_and_pseudo_kinds_compare_the_rest(each: int, temperature: float) -> None:
+    X, y = kinds(6, 40, gap=1.5)
+    first = [np.flatnonzero(y == kind)[:each] for kind in range(3)]
+    labels: list[str | None] = [None] * len(y)
+    for row in np.concatenate(first):
+        labels[row] = f"kind {y[row]}"
+    pseudo = adapt(source(), X, clusters=4).metric
+    metric = adapt(source(), X, clusters=4, labels=labels).metric
+    known = np.array([label is not None for label in labels])
+    moments = PairMoments.of(X[known], y[known], normalize=True)
+    expected = KindLikelihoodRatio(0.3, temperature).fit_moments(moments, fallback=pseudo)
+    np.testing.assert_allclose(metric.score(X, X), expected.score(X, X), rtol=1e-9, atol=1e-9)
 
 
 def kept(adaptation: Adaptation, old: Metric, reason: str) -> None:

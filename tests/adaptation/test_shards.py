@@ -88,13 +88,13 @@ def test_other_metrics_and_more_images() -> None:
 
 
 def test_a_cloud_and_copies_of_one_image_keep_the_source_as_before() -> None:
-    for X in (blob(300, 6), np.ones((200, 6))):
-        whole = adapt(source(), X)
+    for X in (blob(300, 16), np.ones((200, 16))):
+        whole = adapt(source(16), X)
         assert not whole.helped
-        assert_same(adapt(source(), Split(X, 60, 120)), whole)
-    almost = np.ones((200, 6))
+        assert_same(adapt(source(16), Split(X, 60, 120)), whole)
+    almost = np.ones((200, 16))
     almost[-1, 0] = 2
-    assert "too few" not in adapt(source(), Split(almost, 100), clusters=2).reason
+    assert "too few" not in adapt(source(16), Split(almost, 100), clusters=2).reason
 
 
 def test_what_cannot_be_used_is_refused_by_its_row() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.adaptation.targets import Array, Labels, kinds, loop_covariances, on_sphere
 from tests.adaptation.test_separation import naive_silhouette
 
-from lookdown.adaptation import AUTO, AdaptationSettings, adapt, adaptation, ward_tree
+from lookdown.adaptation import AUTO_OF_DIFFERENCES, AdaptationSettings, adapt, adaptation, ward_tree
 from lookdown.adaptation.k_means import mapped
 from lookdown.adaptation.pseudo_labels import Covariances, pseudo_moments
 from lookdown.adaptation.ward_tree import LEVELS, find_tree
@@ -115,7 +115,7 @@ def test_covariances_are_the_mean_over_cuts_of_those_of_all_pairs(weighting: str
 def test_more_images_are_counted_in_every_cut() -> None:
     X, _ = kinds(5, 60, gap=2.0)
     old = GaussianLikelihoodRatio(shrinkage=0.1).fit(*kinds(8, 10, seed=7))
-    begun = adapt(old, X[:200], method=AUTO)
+    begun = adapt(old, X[:200], method=AUTO_OF_DIFFERENCES)
     more = begun.update(X[200:])
     assert isinstance(more.metric, GaussianLikelihoodRatio)
     tree = find_tree(X[:200], "auto", normalize=True, centred=True)
@@ -129,7 +129,7 @@ def test_more_images_are_counted_in_every_cut() -> None:
 def test_pairs_of_one_array_are_taken_under_the_tree_of_the_other() -> None:
     X, _ = kinds(5, 30, gap=1.5)
     by = X + np.random.default_rng(1).normal(size=X.shape)
-    made = adapt(Cosine().fit(X), X, clusters=5, method=AUTO, cluster_by=by).metric
+    made = adapt(Cosine().fit(X), X, clusters=5, method=AUTO_OF_DIFFERENCES, cluster_by=by).metric
     tree = find_tree(by, 5, normalize=True, centred=True)
     each = [loop_covariances(on_sphere(X), cut[tree.finest], "classes") for cut in tree.cuts]
     assert isinstance(made, GaussianLikelihoodRatio)
@@ -140,11 +140,11 @@ def test_pairs_of_one_array_are_taken_under_the_tree_of_the_other() -> None:
 def test_a_later_tree_is_of_the_space_of_the_metric_so_far() -> None:
     X, _ = kinds(5, 30, gap=1.2)
     old = GaussianLikelihoodRatio(shrinkage=0.2).fit(*kinds(8, 10, seed=7))
-    first = adapt(old, X, clusters=5, method=AUTO).metric
+    first = adapt(old, X, clusters=5, method=AUTO_OF_DIFFERENCES).metric
     assert isinstance(first, GaussianLikelihoodRatio)
     tree = find_tree(first.transform(X), 5, normalize=False)
     each = [loop_covariances(on_sphere(X), cut[tree.finest], "classes") for cut in tree.cuts]
-    again = adapt(old, X, clusters=5, method=replace(AUTO, rounds=2)).metric
+    again = adapt(old, X, clusters=5, method=replace(AUTO_OF_DIFFERENCES, rounds=2)).metric
     assert isinstance(again, GaussianLikelihoodRatio)
     wanted = np.mean([same for same, _ in each], axis=0)
     np.testing.assert_allclose(again.same_covariance_, wanted, rtol=1e-8, atol=1e-12)
@@ -154,8 +154,8 @@ def test_true_labels_count_as_the_source_has_it_beside_clusters_that_count_alike
     X, y = kinds(5, 30, gap=1.5)
     labels = np.where(np.arange(150) < 60, y, -1)
     old = GaussianLikelihoodRatio(shrinkage=0.2).fit(*kinds(8, 10, seed=7))
-    pseudo = adapt(old, X, clusters=5, method=AUTO).metric
-    found = adapt(old, X, clusters=5, method=AUTO, labels=labels).metric
+    pseudo = adapt(old, X, clusters=5, method=AUTO_OF_DIFFERENCES).metric
+    found = adapt(old, X, clusters=5, method=AUTO_OF_DIFFERENCES, labels=labels).metric
     true = loop_covariances(on_sphere(X[:60]), y[:60], "pairs")[0]
     share = 12 / (12 + 60 - 5)
     assert isinstance(pseudo, GaussianLikelihoodRatio)

@@ -161,7 +161,7 @@ def _unclustered(target: Target, reason: str, apart: float = 0.0) -> Adaptation:
     """Keep the source metric, or blend it with true labels, where there are no clusters."""
     source, labelled = target.source, target.labelled_moments()
     if labelled is not None and not isinstance(source, MixtureLikelihoodRatio):
-        settings = replace(target.settings, shrinkage=None)  # which is for clusters
+        settings = replace(target.settings, ratio="differences", shrinkage=None)  # of clusters
         metric = estimate(source, settings, None, labelled)
         reason = f"the source metric is blended with {target.labels_in_words}, without clusters: {reason}"
         return Adaptation(metric, 0, target.well_labelled, reason, apart)

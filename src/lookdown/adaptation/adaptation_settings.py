@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from lookdown.adaptation.ward_tree import LEVELS
 from lookdown.errors import InputError
 from lookdown.metrics.pair_moments import Weighting
 
-__all__ = ["AUTO", "AUTO_OF_MIXTURES", "CPLFPA", "AdaptationSettings"]
+__all__ = ["AUTO", "AUTO_OF_DIFFERENCES", "AUTO_OF_MIXTURES", "CPLFPA", "AdaptationSettings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,9 @@ class AdaptationSettings:
     weighting: Weighting | None = None  # `classes`: each cluster has the same weight; None: as the source metric has it
     indefinite: Literal["clip", "keep"] | None = None  # None: as the source metric has it
     shrinkage: float | Literal["auto"] | None = None  # None: as the source metric has it
+    ratio: Literal["differences", "kinds"] = "differences"  # which likelihood ratio is estimated from the clusters
+    temperature: float = 8.0  # of the ratio of kinds, for clusters
+    novelty: float = 0.3  # of the ratio of kinds: the share of chips that are of none of the labelled kinds
     levels: tuple[int, ...] = ()  # numbers of clusters that Ward's tree may be cut at; (): K-means
     centred: bool = False  # where the metric normalizes, the tree is of directions from the mean of the target
     rounds: int = 1  # from the second on, clusters are found in the space of the metric so far
@@ -42,11 +45,16 @@ class AdaptationSettings:
             raise InputError(f"levels must be whole numbers from 2, got {self.levels!r}")
         if self.levels and (self.softness or self.nearest < 1):
             raise InputError("softness and nearest are for K-means; omit levels")
+        if self.ratio not in ("differences", "kinds"):
+            raise InputError(f"ratio must be 'differences' or 'kinds', got {self.ratio!r}")
+        if self.ratio == "kinds" and (self.softness or self.source_chips or self.full_rank):
+            raise InputError("softness, source_chips and full_rank are of covariances; omit them with ratio='kinds'")
         if self.centred and not self.levels:
             raise InputError("centred is for a tree; give levels, or omit centred")
 
 
 CPLFPA = AdaptationSettings()
 # The best on validation splits, see docs/adaptation.md.
-AUTO = AdaptationSettings(weighting="classes", levels=LEVELS, centred=True, shrinkage="auto")
+AUTO = AdaptationSettings(ratio="kinds", weighting="classes", levels=LEVELS, centred=True, shrinkage="auto")
+AUTO_OF_DIFFERENCES = replace(AUTO, ratio="differences")
 AUTO_OF_MIXTURES = AdaptationSettings(rounds=2)  # a mixture is fitted to one set of clusters

@@ -13,10 +13,10 @@ from lookdown.adaptation.adaptation_settings import AdaptationSettings
 from lookdown.adaptation.k_means import Clusters
 from lookdown.adaptation.pseudo_labels import Covariances, pseudo_moments, soft_covariances
 from lookdown.adaptation.shards import Rows, Shards, over_shards
-from lookdown.adaptation.target_metric import estimate, normalizes, weighting
+from lookdown.adaptation.target_metric import estimate, estimate_kinds, normalizes, weighting
 from lookdown.adaptation.ward_tree import WardTree
 from lookdown.errors import InputError
-from lookdown.metrics import GaussianLikelihoodRatio, Metric, MixtureLikelihoodRatio
+from lookdown.metrics import GaussianLikelihoodRatio, KindLikelihoodRatio, Metric, MixtureLikelihoodRatio
 from lookdown.metrics.inputs import Embeddings, refuse_non_finite, refuse_zero
 from lookdown.metrics.pair_moments import PairMoments
 
@@ -33,8 +33,10 @@ class Basis:
     pseudo: PairMoments
     labelled: PairMoments | None
 
-    def metric(self) -> GaussianLikelihoodRatio:
+    def metric(self) -> GaussianLikelihoodRatio | KindLikelihoodRatio:
         """Estimate the metric."""
+        if self.settings.ratio == "kinds":
+            return estimate_kinds(self.source, self.settings, self.pseudo, self.labelled, self.clusters.cuts)
         covariances = Covariances.of(self.pseudo, weighting(self.source, self.settings), self.clusters.cuts)
         return estimate(self.source, self.settings, covariances, self.labelled)
 

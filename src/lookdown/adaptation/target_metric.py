@@ -15,12 +15,16 @@ from lookdown.adaptation.pseudo_labels import Covariances, pseudo_moments
 from lookdown.adaptation.shards import Rows
 from lookdown.adaptation.ward_tree import WardTree, find_tree
 from lookdown.errors import LowRankWarning
-from lookdown.metrics import Cosine, GaussianLikelihoodRatio, Metric, MixtureLikelihoodRatio
+from lookdown.metrics import Cosine, GaussianLikelihoodRatio, KindLikelihoodRatio, Metric, MixtureLikelihoodRatio
 from lookdown.metrics.pair_moments import PairMoments, Weighting
 
-__all__ = ["estimate", "normalizes", "target_clusters", "weighting"]
+__all__ = ["estimate", "estimate_kinds", "normalizes", "target_clusters", "weighting"]
 
 Array = NDArray[np.float64]
+
+# Chosen on validation splits with 2 to 20 labels a kind: the fewer there are, the less their spread is known.
+_SURE_LABELS = 40.0  # of a kind, at a temperature of 1
+_LABELLED_TEMPERATURES = 3.0, 16.0
 
 
 def normalizes(source: Metric) -> bool:
@@ -65,6 +69,36 @@ def estimate(
         warnings.simplefilter("ignore", LowRankWarning)  # expected: K clusters give a rank of about K - 1
         # S0 / (1 - f) turns S1^-1 - S0^-1 into S1^-1 - (1 - f) S0^-1, which has full rank as f goes to 1.
         metric.fit_covariances(blend.same, blend.different / (1 - settings.full_rank), blend.mean, free=blend.free)
+    metric.pseudo_labelled_ = True
+    return metric
+
+
+def estimate_kinds(
+    source: Metric,
+    settings: AdaptationSettings,
+    pseudo: PairMoments | None,
+    labelled: PairMoments | None = None,
+    cuts: NDArray[np.int64] | None = None,
+) -> KindLikelihoodRatio:
+    """Return the ratio of labelled kinds, of the pseudo-kinds of every cut, or of both; either may be missing.
+
+    Where both are there, pseudo-kinds compare chips that are of none of the labelled kinds.
+    """
+    parameters: dict[str, Any] = {
+        "shrinkage": _parameters(source, settings)["shrinkage"],
+        "weighting": weighting(source, settings),
+        "normalize": normalizes(source),
+    }
+    metric = None
+    if pseudo is not None:
+        cuts = np.arange(len(pseudo.classes))[None] if cuts is None else cuts
+        partitions = [pseudo.regrouped(cut[pseudo.classes]) for cut in cuts]
+        metric = KindLikelihoodRatio(0.0, settings.temperature, **parameters).fit_moments(*partitions)
+    if labelled is not None:
+        of_several = labelled.counts[labelled.counts > 1]
+        temperature = float(np.clip(_SURE_LABELS / of_several.mean(), *_LABELLED_TEMPERATURES))
+        metric = KindLikelihoodRatio(settings.novelty, temperature, **parameters).fit_moments(labelled, fallback=metric)
+    assert metric is not None
     metric.pseudo_labelled_ = True
     return metric
 

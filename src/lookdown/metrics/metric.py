@@ -215,10 +215,10 @@ class Metric(BaseEstimator, ABC):
             return self.calibration_
         if method == "empirical" or not self._has_model or self.pseudo_labelled_:
             reason = ""
-            if not self._has_model:
-                reason = f"{type(self).__name__} has no model of its scores, so "
-            elif self.pseudo_labelled_:
+            if self.pseudo_labelled_:
                 reason = "this metric was adapted by clusters, which have no valid rates, so "
+            elif not self._has_model:
+                reason = f"{type(self).__name__} has no model of its scores, so "
             raise errors.NotCalibratedError(
                 f"{reason}{wanted} needs calibration; call calibrate(X, y) on held-out chips first"
             )
