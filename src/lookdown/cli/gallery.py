@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from lookdown.cli.command_group import examples
-from lookdown.cli.json_output import AsJson, print_json
-from lookdown.cli.shared_options import Clusters, Method, Seed, Workers
+from lookdown.cli.shared_options import AsJson, Clusters, Method, Seed, Workers, print_json
 
 if TYPE_CHECKING:
     from lookdown.gallery import MetricUpdate
@@ -20,13 +19,13 @@ __all__ = ["gallery"]
 gallery = typer.Typer(
     no_args_is_help=True,
     help="Manage a gallery: its contents, its metrics and its labels.",
-    epilog=examples("lookdown gallery stats demo/gallery", "lookdown gallery adapt demo/gallery"),
+    epilog=examples("gallery stats demo/gallery", "gallery adapt demo/gallery"),
 )
 
 Folder = Annotated[Path, typer.Argument(metavar="GALLERY", help="folder written by `lookdown index`")]
 
 
-@gallery.command(epilog=examples("lookdown gallery stats demo/gallery", "lookdown gallery stats demo/gallery --json"))
+@gallery.command(epilog=examples("gallery stats demo/gallery", "gallery stats demo/gallery --json"))
 def stats(folder: Folder, as_json: AsJson = False) -> None:
     """Show what a gallery holds."""
     from lookdown.gallery import Gallery
@@ -40,9 +39,7 @@ def stats(folder: Folder, as_json: AsJson = False) -> None:
         typer.echo(f"{name.replace('_', ' '):<14} {text or '-'}")
 
 
-@gallery.command(
-    epilog=examples("lookdown gallery metrics demo/gallery", "lookdown gallery metrics demo/gallery --use 1-trained")
-)
+@gallery.command(epilog=examples("gallery metrics demo/gallery", "gallery metrics demo/gallery --use 1-trained"))
 def metrics(
     folder: Folder,
     use: Annotated[str | None, typer.Option(help="metric to search by from now on")] = None,
@@ -65,8 +62,7 @@ def metrics(
 
 @gallery.command(
     epilog=examples(
-        "lookdown gallery label demo/gallery --as tanker ID ID",
-        "lookdown gallery label demo/gallery --background --no-teach ID",
+        "gallery label demo/gallery --as tanker ID ID", "gallery label demo/gallery --background --no-teach ID"
     )
 )
 def label(
@@ -101,9 +97,7 @@ def label(
     typer.echo(f"{len(ids):,} chips labelled, {marked:,} in all")
 
 
-@gallery.command(
-    epilog=examples("lookdown gallery adapt demo/gallery", "lookdown gallery adapt demo/gallery --clusters 20 --json")
-)
+@gallery.command(epilog=examples("gallery adapt demo/gallery", "gallery adapt demo/gallery --clusters 20 --json"))
 def adapt(
     folder: Folder,
     clusters: Clusters = None,
@@ -128,7 +122,7 @@ def adapt(
     print_json(learnt) if as_json else _show(learnt)
 
 
-@gallery.command(epilog=examples("lookdown gallery calibrate demo/gallery --labels all"))
+@gallery.command(epilog=examples("gallery calibrate demo/gallery --labels all"))
 def calibrate(
     folder: Folder,
     labels: Annotated[
@@ -146,10 +140,7 @@ def calibrate(
 
 
 @gallery.command(
-    epilog=examples(
-        "lookdown gallery remove demo/gallery ID ID",
-        "lookdown gallery remove demo/gallery --sensor near --until 2020-12-31",
-    )
+    epilog=examples("gallery remove demo/gallery ID ID", "gallery remove demo/gallery --sensor near --until 2020-12-31")
 )
 def remove(
     folder: Folder,
