@@ -6,31 +6,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
-__all__ = [
-    "AdaptBody",
-    "ChipAnswer",
-    "ChipsAnswer",
-    "EmbeddingMapAnswer",
-    "EmptyBody",
-    "EstimateAnswer",
-    "HealthAnswer",
-    "HitAnswer",
-    "Job",
-    "JobStart",
-    "LabelsAnswer",
-    "LabelsBody",
-    "MetricChoiceBody",
-    "MetricsAnswer",
-    "NewChipAnswer",
-    "PointAnswer",
-    "ProblemDetails",
-    "SearchAnswer",
-    "SearchBody",
-    "StatsAnswer",
-    "ThresholdsAnswer",
-    "WhereBody",
-]
-
 Id = Annotated[str, Field(min_length=1, max_length=2_000)]
 Ids = Annotated[list[Id], Field(max_length=500)]
 Label = Annotated[str, Field(min_length=1, max_length=200)]
@@ -89,16 +64,11 @@ class WhereBody(_Body):
 class SearchBody(_Body):
     """What to find: the fields of `SearchRequest` in Python. An image in the form is one more example, the first."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {"examples": ["tanker-0003"], "k": 20},
-                {"examples": ["tanker-0003"], "false_alarm_rate": 0.001, "where": {"since": "2025-03-01"}},
-                {"examples": ["tanker-0003", "tanker-0004"], "counter_examples": ["tug-0001"], "k": 20},
-            ]
-        },
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [
+        {"examples": ["tanker-0003"], "k": 20},
+        {"examples": ["tanker-0003"], "false_alarm_rate": 0.001, "where": {"since": "2025-03-01"}},
+        {"examples": ["tanker-0003", "tanker-0004"], "counter_examples": ["tug-0001"], "k": 20},
+    ]})  # fmt: skip
 
     examples: ExampleList = Field(
         default_factory=list, description="ids of chips, embeddings, or lists of embeddings of one object"
@@ -133,8 +103,7 @@ class LabelsBody(_Body):
     """Labels of chips."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"labels": {"tanker-0003": "tanker"}, "background": ["background-0007"]}]},
+        json_schema_extra={"examples": [{"labels": {"tanker-0003": "tanker"}, "background": ["background-0007"]}]}
     )
 
     labels: Annotated[dict[Id, Label | None], Field(max_length=1_000)] = Field(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from lookdown.errors import GalleryBusyError, GalleryError, LookdownError
 from lookdown.gallery import Gallery, MetricUpdate
+from lookdown.gallery.store.snapshot import Rows, Snapshot
 from lookdown.progress import Progress
 from lookdown.service.embedding_batcher import EmbeddingBatcher
 from lookdown.service.embedding_map import Plane
@@ -29,7 +30,7 @@ from lookdown.service.thread_pool import ThreadPool
 from lookdown.service.thresholds import describe
 from lookdown.service.uploads import Upload, read_upload
 
-__all__ = ["GalleryDependency", "ServedGallery", "needs"]
+__all__ = ["GalleryDependency", "ServedGallery", "known_rows", "needs"]
 
 T = TypeVar("T")
 
@@ -111,8 +112,7 @@ class ServedGallery:
 
     def check_chips(self, ids: list[str]) -> None:
         """Refuse unknown ids, so that the gallery never takes an id from a client for the name of a file."""
-        if ids and (missing := self.gallery.snapshot.find(ids) < 0).any():
-            raise unknown("chip", ids[int(np.argmax(missing))])
+        known_rows(self.gallery.snapshot, ids)
 
     def check_metric(self, name: str) -> None:
         """Refuse a metric that the gallery does not have; it may still be in memory after it was dropped."""
@@ -176,6 +176,14 @@ class ServedGallery:
                 _LOG.warning("the gallery cannot be refreshed: %s", error)
             except Exception:  # the next refresh may work again
                 _LOG.exception("the gallery cannot be refreshed")
+
+
+def known_rows(snapshot: Snapshot, ids: list[str]) -> Rows:
+    """Return the rows of chips; refuse an id that is not in the table."""
+    rows = snapshot.find(ids)
+    if (rows < 0).any():
+        raise unknown("chip", ids[int(np.argmin(rows))])
+    return rows
 
 
 def _stop(part: ThreadPool | EmbeddingBatcher | JobQueue, deadline: float) -> None:

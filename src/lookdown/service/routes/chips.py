@@ -12,16 +12,15 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.datastructures import UploadFile
 
-from lookdown.gallery.store.snapshot import Rows, Snapshot
 from lookdown.service.answers import chips, redrawn, spread
-from lookdown.service.problems import Problem, sentence_of, unknown
+from lookdown.service.problems import Problem, sentence_of
 from lookdown.service.routes import PROBLEMS, Responses, form_with_image
 from lookdown.service.schemas import ChipAnswer, ChipsAnswer, Label, NewChipAnswer
-from lookdown.service.served_gallery import GalleryDependency, needs
+from lookdown.service.served_gallery import GalleryDependency, known_rows, needs
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/v1/chips", tags=["chips"])
+router = APIRouter(prefix="/v1/chips", tags=["chips"], responses=PROBLEMS)
 
 _FORM: dict[str, Any] = {
     "required": True,
@@ -34,9 +33,8 @@ _FORM: dict[str, Any] = {
 _THUMBNAIL: Responses = {
     200: {"content": {"image/jpeg": {"schema": {"type": "string", "format": "binary"}}}},
     304: {"description": "not modified"},
-    **PROBLEMS,
 }
-_ADDED: Responses = {200: {"description": "it is in the gallery already", "model": NewChipAnswer}, **PROBLEMS}
+_WRITE = [needs("write")]
 
 
 class _ImageDescription(BaseModel):
@@ -60,7 +58,7 @@ _ID_PARAMETER = {
 }
 
 
-@router.get("", response_model=ChipsAnswer, responses=PROBLEMS)
+@router.get("", response_model=ChipsAnswer)
 async def list_chips(
     served: GalleryDependency,
     limit: Annotated[int, Query(ge=1, le=500)] = 48,
@@ -76,19 +74,13 @@ async def list_chips(
     return await served.reading.run(work)
 
 
-@router.get(
-    "/{id}/thumbnail",
-    response_class=Response,
-    responses=_THUMBNAIL,
-    openapi_extra=_ID_PARAMETER,
-)
+@router.get("/{id}/thumbnail", response_class=Response, responses=_THUMBNAIL, openapi_extra=_ID_PARAMETER)
 async def thumbnail(served: GalleryDependency, id: ChipId, request: Request) -> Response:
     """Return the thumbnail of a chip."""
 
     def work() -> Response:
         snapshot = served.gallery.snapshot
-        row = _row(snapshot, id)
-        content = bytes(snapshot.read(row, ["thumbnail"])[0]["thumbnail"])
+        content = bytes(snapshot.read(known_rows(snapshot, [id]), ["thumbnail"])[0]["thumbnail"])
         # A digest of the content: another gallery at this address may have a chip of the same id.
         headers = {"ETag": f'"1-{hashlib.sha256(content).hexdigest()[:24]}"', "Cache-Control": "private, no-cache"}
         if headers["ETag"] in request.headers.get("if-none-match", ""):
@@ -101,13 +93,13 @@ async def thumbnail(served: GalleryDependency, id: ChipId, request: Request) -> 
     return await served.reading.run(work)
 
 
-@router.get("/{id}", response_model=ChipAnswer, responses=PROBLEMS, openapi_extra=_ID_PARAMETER)
+@router.get("/{id}", response_model=ChipAnswer, openapi_extra=_ID_PARAMETER)
 async def read_chip(served: GalleryDependency, id: ChipId) -> Response:
     """Return the metadata of a chip."""
 
     def work() -> Response:
         snapshot = served.gallery.snapshot
-        return JSONResponse(chips(snapshot, _row(snapshot, id))[0])
+        return JSONResponse(chips(snapshot, known_rows(snapshot, [id]))[0])
 
     return await served.reading.run(work)
 
@@ -116,8 +108,8 @@ async def read_chip(served: GalleryDependency, id: ChipId) -> Response:
     "",
     status_code=201,
     response_model=NewChipAnswer,
-    dependencies=[needs("write")],
-    responses=_ADDED,
+    responses={200: {"description": "it is in the gallery already", "model": NewChipAnswer}},
+    dependencies=_WRITE,
     openapi_extra={"requestBody": _FORM},
 )
 async def add(request: Request, served: GalleryDependency) -> Response:
@@ -137,14 +129,7 @@ async def add(request: Request, served: GalleryDependency) -> Response:
     return await served.change(work)
 
 
-@router.delete(
-    "/{id}",
-    status_code=204,
-    response_class=Response,
-    dependencies=[needs("write")],
-    responses=PROBLEMS,
-    openapi_extra=_ID_PARAMETER,
-)
+@router.delete("/{id}", status_code=204, response_class=Response, dependencies=_WRITE, openapi_extra=_ID_PARAMETER)
 async def remove(served: GalleryDependency, id: ChipId) -> Response:
     """Remove a chip from the gallery; its source file stays."""
 
@@ -154,13 +139,6 @@ async def remove(served: GalleryDependency, id: ChipId) -> Response:
         return Response(status_code=204)
 
     return await served.change(work)
-
-
-def _row(snapshot: Snapshot, id: str) -> Rows:
-    row = snapshot.find([id])
-    if row[0] < 0:
-        raise unknown("chip", id)
-    return row
 
 
 async def _form(request: Request, limit: int) -> tuple[bytes, _ImageDescription]:
