@@ -13,7 +13,7 @@ from lookdown.gallery import MetricUpdate
 from lookdown.progress import Progress
 from lookdown.service.problems import Problem, body_of, of_error, without_paths
 from lookdown.service.schemas import Job, Outcome, ProblemDetails
-from lookdown.service.thread_pool import ThreadPool
+from lookdown.service.threads import ThreadPool
 
 __all__ = ["JobQueue", "Work"]
 

@@ -371,3 +371,10 @@ class EmbeddingMapAnswer(BaseModel):
     """Chips in a plane."""
 
     points: list[PointAnswer]
+
+
+def form_with_image(**fields: dict[str, Any]) -> dict[str, Any]:
+    """Describe a form with an image and further fields, for OpenAPI."""
+    image = {"type": "string", "format": "binary", "description": "JPEG, PNG, TIFF or WebP"}
+    schema = {"type": "object", "required": ["image"], "properties": {"image": image, **fields}}
+    return {"multipart/form-data": {"schema": schema}}

@@ -19,14 +19,13 @@ from lookdown.errors import GalleryBusyError, GalleryError, LookdownError
 from lookdown.gallery import Gallery, MetricUpdate
 from lookdown.gallery.store.snapshot import Rows, Snapshot
 from lookdown.progress import Progress
-from lookdown.service.embedding_batcher import EmbeddingBatcher
 from lookdown.service.embedding_map import Plane
 from lookdown.service.jobs import JobQueue, Work
 from lookdown.service.problems import Problem, unknown
 from lookdown.service.prometheus import PrometheusMetrics
 from lookdown.service.schemas import Job
 from lookdown.service.service_settings import Access, ServiceSettings
-from lookdown.service.thread_pool import ThreadPool
+from lookdown.service.threads import EmbeddingBatcher, ThreadPool
 from lookdown.service.thresholds import describe
 from lookdown.service.uploads import Upload, read_upload
 
@@ -69,7 +68,7 @@ class ServedGallery:
             refresh.cancel()
             deadline = time.monotonic() + settings.shutdown_seconds
             pools = (self.decoding, self.searching, self.reading, self.writing, self.refreshing)
-            parts = [part for part in (*pools, self.embedding, self.jobs) if part is not None]
+            parts = filter(None, (*pools, self.embedding, self.jobs))
             await asyncio.gather(*(asyncio.to_thread(_stop, part, deadline) for part in parts))
 
     async def read_image(self, content: bytes, *, turned: bool) -> Upload:

@@ -13,9 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.datastructures import UploadFile
 
 from lookdown.service.answers import chips, redrawn, spread
-from lookdown.service.problems import Problem, sentence_of
-from lookdown.service.routes import PROBLEMS, Responses, form_with_image
-from lookdown.service.schemas import ChipAnswer, ChipsAnswer, Label, NewChipAnswer
+from lookdown.service.problems import PROBLEMS, Problem, Responses, sentence_of
+from lookdown.service.schemas import ChipAnswer, ChipsAnswer, Label, NewChipAnswer, form_with_image
 from lookdown.service.served_gallery import GalleryDependency, known_rows, needs
 
 __all__ = ["router"]

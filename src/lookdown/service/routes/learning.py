@@ -8,8 +8,7 @@ from fastapi import APIRouter, Body, Path
 from fastapi.responses import JSONResponse, Response
 
 from lookdown.service.answers import metrics
-from lookdown.service.problems import unknown
-from lookdown.service.routes import PROBLEMS
+from lookdown.service.problems import PROBLEMS, unknown
 from lookdown.service.schemas import (
     AdaptBody,
     EmptyBody,

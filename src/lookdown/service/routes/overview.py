@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, Response
 
 from lookdown.service.answers import stats
 from lookdown.service.embedding_map import points, sample
-from lookdown.service.routes import PROBLEMS, Responses
+from lookdown.service.problems import PROBLEMS, Responses
 from lookdown.service.schemas import EmbeddingMapAnswer, HealthAnswer, Id, StatsAnswer
 from lookdown.service.served_gallery import GalleryDependency, known_rows
 

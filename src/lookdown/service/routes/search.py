@@ -18,9 +18,8 @@ from lookdown.gallery.results.csv_text import to_csv
 from lookdown.gallery.results.geojson import to_geojson
 from lookdown.gallery.search.examples import Example
 from lookdown.service.answers import redrawn, search_answer, without_folders
-from lookdown.service.problems import Problem, sentence_of
-from lookdown.service.routes import PROBLEMS, Responses, form_with_image
-from lookdown.service.schemas import SearchAnswer, SearchBody, ThresholdsAnswer
+from lookdown.service.problems import PROBLEMS, Problem, Responses, sentence_of
+from lookdown.service.schemas import SearchAnswer, SearchBody, ThresholdsAnswer, form_with_image
 from lookdown.service.served_gallery import GalleryDependency, ServedGallery, known_rows
 
 __all__ = ["FirstExample", "router", "search"]
