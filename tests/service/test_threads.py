@@ -15,6 +15,7 @@ from tests.service.galleries import client_of, encoded, pixels
 
 from lookdown import Gallery
 from lookdown.service.problems import Problem
+from lookdown.service.service_settings import ServiceSettings
 from lookdown.service.threads import EmbeddingBatcher, ThreadPool
 
 
@@ -92,7 +93,9 @@ def test_what_comes_together_goes_together_and_each_gets_its_own() -> None:
         time.sleep(0.02)
         return first_pixels(squares)
 
-    pool = EmbeddingBatcher(slow, batch=16, batch_seconds=0.01, waiting=100, answer_seconds=10, observe=passes.append)
+    pool = EmbeddingBatcher(
+        slow, ServiceSettings(batch=16, batch_seconds=0.01, waiting=100, answer_seconds=10), passes.append
+    )
 
     async def main() -> None:
         answers = await asyncio.gather(*(pool.embed(square(n, 1 + n % 3)) for n in range(40)))
@@ -109,7 +112,7 @@ def test_what_comes_together_goes_together_and_each_gets_its_own() -> None:
 def test_batching_can_be_off() -> None:
     passes: list[int] = []
     pool = EmbeddingBatcher(
-        first_pixels, batch=1, batch_seconds=0, waiting=100, answer_seconds=10, observe=passes.append
+        first_pixels, ServiceSettings(batch=1, batch_seconds=0, waiting=100, answer_seconds=10), passes.append
     )
 
     async def main() -> None:
@@ -127,7 +130,9 @@ def test_what_fails_before_the_network_is_told_and_the_thread_goes_on() -> None:
         if failing:
             raise failing.pop()
 
-    pool = EmbeddingBatcher(first_pixels, batch=1, batch_seconds=0, waiting=2, answer_seconds=5, observe=observe)
+    pool = EmbeddingBatcher(
+        first_pixels, ServiceSettings(batch=1, batch_seconds=0, waiting=2, answer_seconds=5), observe
+    )
 
     async def main() -> None:
         with pytest.raises(MemoryError):
@@ -148,7 +153,7 @@ def test_a_full_line_an_error_and_patience() -> None:
             raise RuntimeError("broken")
         return first_pixels(squares)
 
-    pool = EmbeddingBatcher(stuck, batch=1, batch_seconds=0, waiting=2, answer_seconds=0.2)
+    pool = EmbeddingBatcher(stuck, ServiceSettings(batch=1, batch_seconds=0, waiting=2, answer_seconds=0.2))
 
     async def main() -> None:
         first = asyncio.create_task(pool.embed(square(9)))
@@ -181,7 +186,7 @@ def test_the_end_does_not_wait_for_a_network_that_is_stuck() -> None:
         gate.wait(20)
         return first_pixels(squares)
 
-    pool = EmbeddingBatcher(stuck, batch=1, batch_seconds=0, waiting=1, answer_seconds=0.01)
+    pool = EmbeddingBatcher(stuck, ServiceSettings(batch=1, batch_seconds=0, waiting=1, answer_seconds=0.01))
 
     async def main() -> None:
         for number in range(2):  # one is in the network, one fills the line

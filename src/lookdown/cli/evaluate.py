@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 def evaluate(
     run: Annotated[Path, typer.Argument(help="folder of a finished `lookdown train`")],
     metric: Annotated[
-        Literal["cosine", "euclidean", "glrt"] | None,
-        typer.Option(help="one metric only, instead of cosine and glrt"),
+        Literal["cosine", "euclidean", "glrt"] | None, typer.Option(help="one metric only, instead of cosine and glrt")
     ] = None,
     data: Annotated[Path | None, typer.Option(help="another manifest than that of the run")] = None,
     adapted: Annotated[

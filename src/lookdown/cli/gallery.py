@@ -103,8 +103,7 @@ def adapt(
     clusters: Clusters = None,
     method: Method = "auto",
     labels: Annotated[
-        Literal["marked", "all", "none"],
-        typer.Option(help="labels to use: of users, also of manifests, or none"),
+        Literal["marked", "all", "none"], typer.Option(help="labels to use: of users, also of manifests, or none")
     ] = "marked",
     seed: Seed = 0,
     workers: Workers = None,
@@ -126,8 +125,7 @@ def adapt(
 def calibrate(
     folder: Folder,
     labels: Annotated[
-        Literal["marked", "all"],
-        typer.Option(help="labels to use: of users, or also of manifests"),
+        Literal["marked", "all"], typer.Option(help="labels to use: of users, or also of manifests")
     ] = "all",
     seed: Seed = 0,
     as_json: AsJson = False,

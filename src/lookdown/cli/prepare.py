@@ -24,8 +24,7 @@ prepare = typer.Typer(
     help="Cut images and annotations into chips and one table.\n\n"
     "The chips are split into train, query and gallery without leaks. It can be stopped and run again.",
     epilog=examples(
-        "prepare synthetic -o data/synthetic",
-        "prepare geojson SCENES --boxes FILE --label PROPERTY -o data",
+        "prepare synthetic -o data/synthetic", "prepare geojson SCENES --boxes FILE --label PROPERTY -o data"
     ),
 )
 

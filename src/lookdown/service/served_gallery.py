@@ -27,7 +27,7 @@ from lookdown.service.schemas import Job
 from lookdown.service.service_settings import Access, ServiceSettings
 from lookdown.service.threads import EmbeddingBatcher, ThreadPool
 from lookdown.service.thresholds import describe
-from lookdown.service.uploads import Upload, read_upload
+from lookdown.service.uploads import read_upload
 
 __all__ = ["GalleryDependency", "ServedGallery", "known_rows", "needs"]
 
@@ -58,8 +58,8 @@ class ServedGallery:
         self.reading = pool("chips", threads=2, waiting=settings.in_flight)
         self.writing = pool("changes", threads=1, waiting=settings.waiting)
         self.refreshing = pool("refreshes", threads=1, waiting=0)
-        self.jobs = JobQueue(self.gallery.path, waiting=settings.jobs_waiting, kept=settings.jobs_kept)
-        self.embedding = await asyncio.to_thread(self._batcher)
+        self.jobs = JobQueue(self.gallery.path, settings)
+        self.network = await asyncio.to_thread(self._batcher)
         await asyncio.to_thread(self._warm_up)
         refresh = asyncio.create_task(self._refresh())
         try:
@@ -68,24 +68,20 @@ class ServedGallery:
             refresh.cancel()
             deadline = time.monotonic() + settings.shutdown_seconds
             pools = (self.decoding, self.searching, self.reading, self.writing, self.refreshing)
-            parts = filter(None, (*pools, self.embedding, self.jobs))
+            parts = filter(None, (*pools, self.network, self.jobs))
             await asyncio.gather(*(asyncio.to_thread(_stop, part, deadline) for part in parts))
 
-    async def read_image(self, content: bytes, *, turned: bool) -> Upload:
-        """Read an uploaded image."""
+    async def embed(self, content: bytes, *, turned: bool) -> tuple[NDArray[np.float32], bytes]:
+        """Read an uploaded image; return its embeddings, one row for each view, and its thumbnail, a JPEG."""
         embedder = self.gallery.embedder
-        if embedder is None:
+        if embedder is None or self.network is None:
             raise GalleryError(
                 f"{self.gallery.path} has no embedder, so it cannot be searched by images; send an embedding or an id"
             )
         bands, size = embedder.settings.bands, embedder.settings.size
         read = partial(read_upload, content, pixels=self.settings.pixels, bands=bands, size=size, turned=turned)
-        return await self.decoding.run(read)
-
-    async def embed(self, upload: Upload) -> NDArray[np.float32]:
-        """Return the embeddings of an image, one row for each view."""
-        assert self.embedding is not None
-        return await self.embedding.embed(upload.squares)
+        upload = await self.decoding.run(read)
+        return await self.network.embed(upload.squares), upload.thumbnail
 
     async def change(self, work: Callable[[], T]) -> T:
         """Write to the gallery, one change at a time; refuse while a job writes, which may take long."""
@@ -146,14 +142,8 @@ class ServedGallery:
         embedder, settings = self.gallery.embedder, self.settings
         if embedder is None:
             return None
-        return EmbeddingBatcher(
-            partial(embedder.embed, batch_size=max(settings.batch, 8)),
-            batch=settings.batch,
-            batch_seconds=settings.batch_seconds,
-            waiting=settings.waiting,
-            answer_seconds=settings.answer_seconds,
-            observe=self.prometheus.batches.observe,
-        )
+        embed = partial(embedder.embed, batch_size=max(settings.batch, 8))
+        return EmbeddingBatcher(embed, settings, self.prometheus.batches.observe)
 
     def _warm_up(self) -> None:
         """Search and embed once: the first time derives vectors and allocates memory."""
@@ -190,8 +180,7 @@ def _stop(part: ThreadPool | EmbeddingBatcher | JobQueue, deadline: float) -> No
 
 
 def _served(request: Request) -> ServedGallery:
-    served = request.app.state.served
-    assert isinstance(served, ServedGallery)
+    served: ServedGallery = request.app.state.served
     return served
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.service.problems import Problem, too_busy
+from lookdown.service.service_settings import ServiceSettings
 
 __all__ = ["EmbeddingBatcher", "ThreadPool"]
 
@@ -104,25 +105,17 @@ class EmbeddingBatcher:
     The first request waits `batch_seconds` for others; while the network runs, the next batch gathers.
 
     embed: the network.
-    batch: how many images make a full batch.
-    waiting: how many requests may wait.
-    answer_seconds: how long a request waits for its embeddings.
     observe: is called with the size of each batch.
     """
 
     def __init__(
         self,
         embed: Callable[[Squares], Embeddings],
-        *,
-        batch: int,
-        batch_seconds: float,
-        waiting: int,
-        answer_seconds: float,
+        settings: ServiceSettings,
         observe: Callable[[int], None] = lambda images: None,
     ) -> None:
-        self._embed, self._batch, self._observe = embed, batch, observe
-        self._batch_seconds, self._answer_seconds = batch_seconds, answer_seconds
-        self._queue: queue.Queue[_Request | None] = queue.Queue(waiting)
+        self._embed, self._settings, self._observe = embed, settings, observe
+        self._queue: queue.Queue[_Request | None] = queue.Queue(settings.waiting)
         self._thread = threading.Thread(target=self._work, name="lookdown-embedding", daemon=True)
         self._thread.start()
 
@@ -133,7 +126,7 @@ class EmbeddingBatcher:
             self._queue.put_nowait(request)
         except queue.Full:
             raise too_busy("too many images are waiting for the network", 1) from None
-        return await _result_within(request.embeddings, self._answer_seconds)
+        return await _result_within(request.embeddings, self._settings.answer_seconds)
 
     def stop(self, seconds: float) -> None:
         """Answer the requests in the queue and end the thread, if that takes no longer than `seconds`."""
@@ -153,8 +146,8 @@ class EmbeddingBatcher:
     def _gather(self, first: _Request) -> tuple[list[_Request], bool]:
         """Return the requests of the next batch, and whether the thread should stop after it."""
         requests, images = [first], len(first.squares)
-        deadline = time.monotonic() + self._batch_seconds
-        while images < self._batch:
+        deadline = time.monotonic() + self._settings.batch_seconds
+        while images < self._settings.batch:
             try:
                 request = self._queue.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:

@@ -114,14 +114,13 @@ async def read_chip(served: GalleryDependency, id: ChipId) -> Response:
 async def add(request: Request, served: GalleryDependency) -> Response:
     """Add an image as a chip; its id is a digest of its bytes."""
     content, description = await _form(request, served.settings.json_bytes)
-    upload = await served.read_image(content, turned=False)
-    embedding = await served.embed(upload)
+    embedding, thumbnail = await served.embed(content, turned=False)
     id = f"upload-{hashlib.sha256(content).hexdigest()[:24]}"
-    row = description.model_dump() | {"id": id, "source": id, "thumbnail": upload.thumbnail}
+    row = description.model_dump() | {"id": id, "source": id, "thumbnail": thumbnail}
 
     def work() -> Response:
         embedder = served.gallery.embedder
-        assert embedder is not None  # read_image has used it
+        assert embedder is not None  # it has embedded the image
         added = served.gallery.add_embeddings([row], embedding, fingerprint=embedder.fingerprint)
         return JSONResponse({"id": id}, 201 if added.added else 200)
 

@@ -39,7 +39,7 @@ _ANSWERS: Responses = {
     200: {
         "description": "hits, best first; Accept chooses the form",
         "content": {GEOJSON: {"schema": {"type": "object"}}, CSV: {"schema": {"type": "string"}}},
-    },
+    }
 }
 
 
@@ -98,9 +98,8 @@ async def search(
     where = None if body.where is None else Where(**body.where.model_dump())
     thumbnail = None
     if image is not None:
-        upload = await served.read_image(image, turned=body.turned)
-        thumbnail = upload.thumbnail
-        examples.insert(0, await served.embed(upload))
+        embedding, thumbnail = await served.embed(image, turned=body.turned)
+        examples.insert(0, embedding)
     fields = {name: getattr(body, name) for name in SearchBody.model_fields}
     request = SearchRequest(**fields | {"examples": examples, "counter_examples": counter_examples, "where": where})
 
