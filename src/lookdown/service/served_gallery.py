@@ -68,7 +68,7 @@ class ServedGallery:
             refresh.cancel()
             deadline = time.monotonic() + settings.shutdown_seconds
             pools = (self.decoding, self.searching, self.reading, self.writing, self.refreshing)
-            parts = filter(None, (*pools, self.network, self.jobs))
+            parts = [part for part in (*pools, self.network, self.jobs) if part is not None]
             await asyncio.gather(*(asyncio.to_thread(_stop, part, deadline) for part in parts))
 
     async def embed(self, content: bytes, *, turned: bool) -> tuple[NDArray[np.float32], bytes]:
