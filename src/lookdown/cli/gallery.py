@@ -10,9 +10,10 @@ import typer
 
 from lookdown.cli.command_group import examples
 from lookdown.cli.shared_options import AsJson, Clusters, Method, Seed, Workers, print_json
+from lookdown.errors import InputError
 
 if TYPE_CHECKING:
-    from lookdown.gallery import MetricUpdate
+    from lookdown.gallery import Gallery, MetricUpdate
 
 __all__ = ["gallery"]
 
@@ -28,9 +29,7 @@ Folder = Annotated[Path, typer.Argument(metavar="GALLERY", help="folder written 
 @gallery.command(epilog=examples("gallery stats demo/gallery", "gallery stats demo/gallery --json"))
 def stats(folder: Folder, as_json: AsJson = False) -> None:
     """Show what a gallery holds."""
-    from lookdown.gallery import Gallery
-
-    contents = Gallery.open(folder).stats()
+    contents = _open(folder).stats()
     if as_json:
         print_json(contents)
         return
@@ -46,9 +45,7 @@ def metrics(
     as_json: AsJson = False,
 ) -> None:
     """List the metrics of a gallery, or choose the one to use."""
-    from lookdown.gallery import Gallery
-
-    opened = Gallery.open(folder)
+    opened = _open(folder)
     if use is not None:
         opened.use(use)
     if as_json:
@@ -75,12 +72,9 @@ def label(
     as_json: AsJson = False,
 ) -> None:
     """Label chips, and teach the metric by the labels."""
-    from lookdown.errors import InputError
-    from lookdown.gallery import Gallery
-
     if (kind is not None) + background + clear != 1:
         raise InputError("give exactly one of --as KIND, --background and --clear")
-    opened = Gallery.open(folder)
+    opened = _open(folder)
     labels, empty = ([], ids) if background else (ids, [])
     kinds = [kind] * len(labels)
     learnt = None
@@ -113,9 +107,7 @@ def adapt(
 
     No image is embedded again, and none needs a label.
     """
-    from lookdown.gallery import Gallery
-
-    opened = Gallery.open(folder)
+    opened = _open(folder)
     count: int | Literal["auto"] = "auto" if clusters is None else clusters
     learnt = opened.adapt(count, method=method, labels=labels, seed=seed, workers=workers)
     print_json(learnt) if as_json else _show(learnt)
@@ -131,9 +123,7 @@ def calibrate(
     as_json: AsJson = False,
 ) -> None:
     """Measure false-alarm rates on the labelled chips."""
-    from lookdown.gallery import Gallery
-
-    learnt = Gallery.open(folder).calibrate(labels=labels, seed=seed)
+    learnt = _open(folder).calibrate(labels=labels, seed=seed)
     print_json(learnt) if as_json else _show(learnt)
 
 
@@ -154,18 +144,23 @@ def remove(
 
     A chip must meet all of the conditions.
     """
-    from lookdown.errors import InputError
-    from lookdown.gallery import Gallery, Where
+    from lookdown.gallery import Where
 
     where = Where(scene=scene or None, label=kind or None, sensor=sensor or None, since=since, until=until)
     if bool(ids) != where.everything:
         raise InputError("say which chips: by ids, or by conditions (--scene, --label, --sensor, --since, --until)")
-    opened = Gallery.open(folder)
+    opened = _open(folder)
     removed = opened.remove(ids) if ids else opened.remove(where=where)
     if as_json:
         print_json({"removed": removed, "chips": len(opened)})
         return
     typer.echo(f"{removed:,} chips removed; {len(opened):,} left in {folder}")
+
+
+def _open(folder: Path) -> Gallery:
+    from lookdown.gallery import Gallery  # heavy: only when a command runs
+
+    return Gallery.open(folder)
 
 
 def _show(learnt: MetricUpdate) -> None:

@@ -178,21 +178,31 @@ class LimitsMiddleware:
             return
         if self._requests >= self.settings.in_flight:
             raise too_busy("too many requests are at work", 1)
-        limit = self._body_limit(scope)
-        received = 0
+        limit, seconds = self._body_limit(scope), self.settings.body_seconds
+        received, complete = 0, False
+        deadline = asyncio.get_running_loop().time() + seconds
 
-        def count(more: int) -> None:
-            nonlocal received
-            received += more
-            self._bytes += more
+        async def limited_receive() -> Message:
+            nonlocal received, complete
+            if complete:
+                return await receive()  # waits for the client to disconnect, which may take any time
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                raise Problem(408, "slow", f"the request did not arrive within {seconds:g} s; send it again") from None
+            size = len(message.get("body", b""))
+            complete = not message.get("more_body", False)
+            received, self._bytes = received + size, self._bytes + size
             if received > limit:
                 raise _too_large(limit)
             if self._bytes > self.settings.bytes_at_work:
                 raise too_busy("too many bytes are at work", 1)
+            return message
 
         self._requests += 1
         try:
-            await self.app(scope, _limited(receive, count, self.settings.body_seconds), send)
+            await self.app(scope, limited_receive, send)
         finally:
             self._requests -= 1
             self._bytes -= received
@@ -209,25 +219,3 @@ class LimitsMiddleware:
 
 def _too_large(limit: int) -> Problem:
     return Problem(413, "too-large", f"a request may have {limit:,} bytes; send a smaller image, cut to the object")
-
-
-def _limited(receive: Receive, count: Callable[[int], None], seconds: float) -> Receive:
-    """Return `receive` with a deadline for the whole body; `count` is called with the bytes of each part."""
-    complete = False
-    deadline = asyncio.get_running_loop().time() + seconds
-
-    async def receive_and_count() -> Message:
-        nonlocal complete
-        if complete:
-            return await receive()  # waits for the client to disconnect, which may take any time
-        try:
-            async with asyncio.timeout_at(deadline):
-                message = await receive()
-        except TimeoutError:
-            raise Problem(408, "slow", f"the request did not arrive within {seconds:g} s; send it again") from None
-        if message["type"] == "http.request":
-            complete = not message.get("more_body", False)
-            count(len(message.get("body", b"")))
-        return message
-
-    return receive_and_count

@@ -109,14 +109,12 @@ class ServedGallery:
         """Refuse unknown ids, so that the gallery never takes an id from a client for the name of a file."""
         known_rows(self.gallery.snapshot, ids)
 
-    def check_metric(self, name: str) -> None:
-        """Refuse a metric that the gallery does not have; it may still be in memory after it was dropped."""
-        if name != "cosine":
-            self.check_shelved(name)
+    def check_metric(self, name: str, *, stored: bool = False) -> None:
+        """Refuse a metric that the gallery does not have; it may still be in memory after it was dropped.
 
-    def check_shelved(self, name: str) -> None:
-        """Refuse a metric that is not stored in the gallery; the cosine is always available but may not be stored."""
-        if name not in self.gallery.metric_names():
+        stored: also refuse the cosine, which is always available, if it is not stored.
+        """
+        if (stored or name != "cosine") and name not in self.gallery.metric_names():
             raise unknown("metric", name)
 
     def thresholds(self, name: str) -> dict[str, Any]:

@@ -58,7 +58,7 @@ async def use(request: MetricChoiceBody, served: GalleryDependency) -> Response:
     """Put another metric into use."""
 
     def work() -> Response:
-        served.check_shelved(request.name)
+        served.check_metric(request.name, stored=True)
         served.gallery.use(request.name)
         return JSONResponse(metrics(served.gallery))
 
@@ -70,7 +70,7 @@ async def forget(name: Annotated[str, Path(max_length=100)], served: GalleryDepe
     """Drop a metric, except the one in use and the first."""
 
     def work() -> None:
-        served.check_shelved(name)
+        served.check_metric(name, stored=True)
         served.gallery.forget(name)
 
     await served.change(work)
