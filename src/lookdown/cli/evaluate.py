@@ -40,14 +40,13 @@ def evaluate(
 
     if metric and adapted:
         raise InputError("--metric names one metric and --adapted compares two; give one of them")
-    first: MetricName
-    second: MetricName
-    first, second = ("glrt", "adapted") if adapted else ("cosine", "glrt")
+    compared: tuple[MetricName, MetricName] = ("glrt", "adapted") if adapted else ("cosine", "glrt")
+    metrics = (metric,) if metric else compared
     with ProgressBar("embedding") as progress:
-        metrics = (metric,) if metric else (first, second)
         result = evaluate_run(run, metrics, data, adapted=adapted, exported=exported, progress=progress)
     if result.unreadable.first:
         typer.echo(str(result.unreadable), err=True)
+    first, second = compared
     gain = None if metric else result.evaluations[second].difference(result.evaluations[first])
     if as_json:
         print_json({

@@ -48,7 +48,6 @@ Overwrite = Annotated[
 
 def _prepare(
     source: str,
-    source_options: dict[str, Any],
     root: Annotated[Path, typer.Argument(metavar="ROOT", help="folder or file of the data")],
     *,
     out: Out,
@@ -79,6 +78,7 @@ def _prepare(
     dry_run: DryRun = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
+    **own: Any,
 ) -> None:
     from lookdown.chips.cutting import CutOptions
     from lookdown.chips.prepare import cut_chips
@@ -89,7 +89,7 @@ def _prepare(
     if (split == "paper") != (paper is not None):
         raise InputError("--split paper and --paper go together: --split paper --paper CBRSOR-MAR")
     classes = _names(train_classes)
-    content = read_source(source, root, **source_options)
+    content = read_source(source, root, **{name: value for name, value in own.items() if value is not None})
     counts = Counter(crop.label or ("background" if crop.background else "no class") for crop in content.crops)
     if dry_run and as_json:
         print_json({
@@ -143,13 +143,12 @@ _EXAMPLES = {
 
 def _add_command(source: str, description: str) -> None:
     """Add the command of a source: the parameters of `_prepare`, with the source's own options before the others."""
-    own = _OWN_OPTIONS.get(source, [])
-    _, _, root, *shared = inspect.signature(_prepare, eval_str=True).parameters.values()
+    _, root, *shared, _ = inspect.signature(_prepare, eval_str=True).parameters.values()
 
     def command(root: Path, **options: Any) -> None:
-        own_options = {parameter.name: options.pop(parameter.name) for parameter in own}
-        _prepare(source, {name: value for name, value in own_options.items() if value is not None}, root, **options)
+        _prepare(source, root, **options)
 
+    own = _OWN_OPTIONS.get(source, [])
     command.__signature__ = inspect.Signature([root, *own, *shared])  # type: ignore[attr-defined]
     example = _EXAMPLES.get(source, f"prepare {source} ROOT -o data")
     prepare.command(source, help=description, epilog=examples(example))(command)

@@ -39,9 +39,8 @@ class ThreadPool:
     def __init__(
         self, name: str, *, threads: int, waiting: int, seconds: float | None = None, retry_seconds: int = 1
     ) -> None:
-        self.name, self._capacity, self._seconds, self._retry = name, threads + waiting, seconds, retry_seconds
-        self._lock = threading.Lock()
-        self._pending = 0
+        self.name, self._seconds, self._retry = name, seconds, retry_seconds
+        self._capacity = threading.Semaphore(threads + waiting)
         self._queue: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=self._work, name=f"lookdown-{name}_{number}", daemon=True)
@@ -56,12 +55,10 @@ class ThreadPool:
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
         """Put `work` into the queue."""
-        with self._lock:
-            if self._pending >= self._capacity:
-                raise too_busy(f"the queue of {self.name} is full", self._retry)
-            self._pending += 1
+        if not self._capacity.acquire(blocking=False):
+            raise too_busy(f"the queue of {self.name} is full", self._retry)
         future: Future[T] = Future()
-        future.add_done_callback(self._done)
+        future.add_done_callback(lambda _: self._capacity.release())
         self._queue.put((future, work))
         return future
 
@@ -87,10 +84,6 @@ class ThreadPool:
             except BaseException as error:  # a library written in Rust may panic, which is no Exception
                 future.set_exception(error)
             del item, future, work  # do not keep them in memory until the next piece of work
-
-    def _done(self, future: Future[T]) -> None:
-        with self._lock:
-            self._pending -= 1
 
 
 @dataclass(frozen=True, slots=True)
