@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -120,12 +119,12 @@ def stats(gallery: Gallery, settings: ServiceSettings) -> dict[str, Any]:
     }
 
 
-def spread(rows: int, offset: int, limit: int) -> Sequence[int]:
+def spread(rows: int, offset: int, limit: int) -> Rows:
     """Return rows from all over the table, each row once: neighbouring rows often show one kind."""
     step = max(1, round(rows * 0.618))
     while np.gcd(step, max(rows, 1)) != 1:
         step += 1
-    return [(position * step) % rows for position in range(offset, min(rows, offset + limit))]
+    return np.arange(offset, min(rows, offset + limit), dtype=np.intp) * step % max(rows, 1)
 
 
 def _in_use(gallery: Gallery, name: str) -> dict[str, Any]:

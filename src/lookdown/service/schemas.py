@@ -129,6 +129,14 @@ class AdaptBody(_Body):
     labels: Literal["marked", "all", "none"] = Field(default="marked", description="which labels are used")
 
 
+class ChipBody(_Body):
+    """The fields of a form beside the image of a new chip."""
+
+    label: Label | None = None
+    scene: Label | None = None
+    time: Moment | None = None
+
+
 class EmptyBody(_Body):
     """A body without fields."""
 

@@ -192,6 +192,8 @@ def test_other_bodies_and_broken_forms_are_refused(reader: TestClient) -> None:
     image = encoded(pixels(0, 0))
     assert reader.post("/v1/search", files={"image": image}, data={"request": "{"}).status_code == 422
     assert reader.post("/v1/search", data={"image": "text", "request": "{}"}, files={"b": b""}).status_code == 422
+    two_files = reader.post("/v1/search", files={"image": image, "request": ("request.json", b"{}")})
+    assert two_files.status_code == 400
     both = reader.post("/v1/search", files={"image": image}, data={"request": json.dumps({"examples": ["a"]})})
     assert both.status_code == 404  # there is no such chip
 

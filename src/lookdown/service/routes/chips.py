@@ -6,15 +6,14 @@ import hashlib
 from typing import Annotated, Any
 from urllib.parse import unquote
 
-import numpy as np
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 
 from lookdown.service.answers import chips, redrawn, spread
 from lookdown.service.problems import PROBLEMS, Problem, Responses, sentence_of
-from lookdown.service.schemas import ChipAnswer, ChipsAnswer, Label, NewChipAnswer, form_with_image
+from lookdown.service.schemas import ChipAnswer, ChipBody, ChipsAnswer, NewChipAnswer, form_with_image
 from lookdown.service.served_gallery import GalleryDependency, known_rows, needs
 
 __all__ = ["router"]
@@ -34,16 +33,6 @@ _THUMBNAIL: Responses = {
     304: {"description": "not modified"},
 }
 _WRITE = [needs("write")]
-
-
-class _ImageDescription(BaseModel):
-    """The fields of the form beside the image."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    label: Label | None = None
-    scene: Label | None = None
-    time: Annotated[str, Field(max_length=40)] | None = None
 
 
 async def _id(request: Request) -> str:
@@ -67,7 +56,7 @@ async def list_chips(
 
     def work() -> Response:
         snapshot = served.gallery.snapshot
-        rows = np.array(spread(len(snapshot), offset, limit), np.intp)
+        rows = spread(len(snapshot), offset, limit)
         return JSONResponse({"chips": chips(snapshot, rows), "total": len(snapshot)})
 
     return await served.reading.run(work)
@@ -139,7 +128,7 @@ async def remove(served: GalleryDependency, id: ChipId) -> Response:
     return await served.change(work)
 
 
-async def _form(request: Request, limit: int) -> tuple[bytes, _ImageDescription]:
+async def _form(request: Request, limit: int) -> tuple[bytes, ChipBody]:
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise Problem(415, "media-type", "send multipart/form-data with an image")
     async with request.form(max_files=1, max_fields=3, max_part_size=limit) as form:
@@ -148,6 +137,6 @@ async def _form(request: Request, limit: int) -> tuple[bytes, _ImageDescription]
             raise Problem(422, "input", "the form has no file `image`; add one")
         fields = {name: value for name, value in form.items() if name != "image" and value != ""}
         try:
-            return await image.read(), _ImageDescription.model_validate(fields)
+            return await image.read(), ChipBody.model_validate(fields)
         except ValidationError as error:
             raise Problem(422, "input", sentence_of(error.errors())) from None
