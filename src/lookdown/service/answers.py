@@ -67,8 +67,6 @@ def redrawn(content: bytes) -> bytes | None:
 
 def chips(snapshot: Snapshot, rows: Rows) -> list[dict[str, Any]]:
     """Return the chips in some rows of the table."""
-    if not len(rows):
-        return []
     records = []
     for row in snapshot.read(rows, _CHIP_COLUMNS):
         plain = {name: text(value) if isinstance(value, str) else value for name, value in row.items()}

@@ -44,8 +44,6 @@ class Plane:
 
 def points(snapshot: Snapshot, plane: Plane, rows: Rows) -> list[dict[str, Any]]:
     """Return chips with their positions in the plane."""
-    if not len(rows):
-        return []
     ids = snapshot.ids.take(rows).to_pylist()
     positions = plane.project(snapshot.embeddings(rows))
     return [
