@@ -1,8 +1,10 @@
-"""Engines by options, as they are typed."""
+"""Engines by options, as they are typed; and one JSON document, whatever is in it."""
 
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from tests.gallery.scale.running_milvus import free_ports
 from typer.testing import CliRunner
 
 from lookdown.cli import app
+from lookdown.cli.shared_options import print_json
 from lookdown.errors import EngineError, InputError
 from lookdown.gallery.scale.milvus_server import MilvusServer
 
@@ -57,3 +60,20 @@ def test_what_is_indexed_is_on_the_server_and_found_there(tmp_path: Path, milvus
     found = json.loads(run("search", tmp_path / "typed", tmp_path / "chips" / "3.png", "-k", 2, *served, "--json"))
     assert found["engine"] == "milvus"
     assert found["hits"][0]["id"].endswith("3.png")
+
+
+@dataclass(frozen=True)
+class Part:
+    path: Path
+    share: float
+
+
+def test_every_value_becomes_plain_json(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"parts": [Part(Path("a/船"), math.nan), Part(Path("bad\udcff"), 0.5)], 3: (True, None, math.inf)})
+    shown = capsys.readouterr().out
+    assert shown.isascii()
+    assert shown.count("\n") == 1
+    assert json.loads(shown) == {
+        "parts": [{"path": "a/船", "share": None}, {"path": "bad\udcff", "share": 0.5}],
+        "3": [True, None, None],
+    }

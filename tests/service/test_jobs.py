@@ -14,6 +14,7 @@ from lookdown.progress import Progress, no_progress
 from lookdown.service.jobs import JobQueue
 from lookdown.service.problems import Problem
 from lookdown.service.schemas import Job, Outcome
+from lookdown.service.service_settings import ServiceSettings
 
 FOLDER = Path("/srv/archives/north")
 
@@ -31,7 +32,7 @@ def ended(job: Job) -> Job:
 
 
 def test_jobs_run_one_after_the_other_and_say_what_came_of_them() -> None:
-    jobs = JobQueue(FOLDER, waiting=4, kept=10)
+    jobs = JobQueue(FOLDER, ServiceSettings(jobs_waiting=4, jobs_kept=10))
     running: list[int] = []
     most: list[int] = []
 
@@ -55,7 +56,7 @@ def test_jobs_run_one_after_the_other_and_say_what_came_of_them() -> None:
 
 
 def test_it_can_be_seen_how_far_a_job_is() -> None:
-    jobs = JobQueue(FOLDER, waiting=4, kept=10)
+    jobs = JobQueue(FOLDER, ServiceSettings(jobs_waiting=4, jobs_kept=10))
     seen: list[float | None] = []
 
     def work(progress: Progress) -> MetricUpdate:
@@ -80,7 +81,7 @@ def test_it_can_be_seen_how_far_a_job_is() -> None:
 
 
 def test_what_fails_says_why_and_the_next_one_runs(caplog: pytest.LogCaptureFixture) -> None:
-    jobs = JobQueue(FOLDER, waiting=4, kept=10)
+    jobs = JobQueue(FOLDER, ServiceSettings(jobs_waiting=4, jobs_kept=10))
 
     def refuse(progress: Progress) -> MetricUpdate:
         raise GalleryError("/srv/archives/north holds no chips yet; add some")
@@ -100,7 +101,7 @@ def test_what_fails_says_why_and_the_next_one_runs(caplog: pytest.LogCaptureFixt
 
 
 def test_waiting_and_kept_jobs_are_bounded() -> None:
-    jobs = JobQueue(FOLDER, waiting=2, kept=5)
+    jobs = JobQueue(FOLDER, ServiceSettings(jobs_waiting=2, jobs_kept=5))
     gate = threading.Event()
 
     def stuck(progress: Progress) -> MetricUpdate:
@@ -122,7 +123,7 @@ def test_waiting_and_kept_jobs_are_bounded() -> None:
 
 
 def test_the_end_drops_what_waits_and_does_not_wait_for_ever() -> None:
-    jobs = JobQueue(FOLDER, waiting=2, kept=5)
+    jobs = JobQueue(FOLDER, ServiceSettings(jobs_waiting=2, jobs_kept=5))
     gate, entered = threading.Event(), threading.Event()
 
     def stuck(progress: Progress) -> MetricUpdate:

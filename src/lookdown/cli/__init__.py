@@ -56,7 +56,7 @@ def lookdown(
 
 
 def _add(panel: str, command: Callable[..., None], *lines: str) -> None:
-    app.command(rich_help_panel=panel, epilog=examples(*(f"lookdown {line}" for line in lines)))(command)
+    app.command(rich_help_panel=panel, epilog=examples(*lines))(command)
 
 
 _add(START, demo, "demo", "demo -o elsewhere --json")

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lookdown.cli.json_output import AsJson, print_json
-from lookdown.cli.shared_options import Clusters, Method, Seed
+from lookdown.cli.shared_options import AsJson, Clusters, Method, Seed, print_json
 
 
 def adapt(

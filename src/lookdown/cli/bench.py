@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lookdown.cli.json_output import AsJson, print_json
+from lookdown.cli.shared_options import AsJson, print_json
 
 if TYPE_CHECKING:
     from lookdown.lab.bench.benchmarks import Benchmarks
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 def bench(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(help="names such as losses or search; all unless given", show_default=False),
+        list[str] | None, typer.Argument(help="names such as losses or search; all unless given", show_default=False)
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="small sizes, to check that everything runs; targets are not judged")

@@ -87,5 +87,6 @@ def _options(command: Any) -> Iterator[tuple[str, str]]:
 
 
 def examples(*lines: str) -> str:
-    """Return command lines as the end of a help text."""
-    return "\n\n".join(("Example:" if len(lines) == 1 else "Examples:", "\n".join(lines)))
+    """Return command lines, given without `lookdown`, as the end of a help text."""
+    heading = "Example:" if len(lines) == 1 else "Examples:"
+    return "\n\n".join((heading, "\n".join(f"lookdown {line}" for line in lines)))

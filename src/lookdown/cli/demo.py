@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from lookdown.cli.json_output import AsJson, print_json
+from lookdown.cli.shared_options import AsJson, print_json
 
 
 def demo(

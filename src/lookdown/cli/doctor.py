@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from lookdown.cli.json_output import AsJson, print_json
+from lookdown.cli.shared_options import AsJson, print_json
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
-from lookdown.cli.json_output import AsJson, print_json
+from lookdown.cli.shared_options import AsJson, print_json
 
 if TYPE_CHECKING:
     from lookdown.evaluation import Evaluation
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 def evaluate(
     run: Annotated[Path, typer.Argument(help="folder of a finished `lookdown train`")],
     metric: Annotated[
-        Literal["cosine", "euclidean", "glrt"] | None,
-        typer.Option(help="one metric only, instead of cosine and glrt"),
+        Literal["cosine", "euclidean", "glrt"] | None, typer.Option(help="one metric only, instead of cosine and glrt")
     ] = None,
     data: Annotated[Path | None, typer.Option(help="another manifest than that of the run")] = None,
     adapted: Annotated[
@@ -41,14 +40,13 @@ def evaluate(
 
     if metric and adapted:
         raise InputError("--metric names one metric and --adapted compares two; give one of them")
-    first: MetricName
-    second: MetricName
-    first, second = ("glrt", "adapted") if adapted else ("cosine", "glrt")
+    compared: tuple[MetricName, MetricName] = ("glrt", "adapted") if adapted else ("cosine", "glrt")
+    metrics = (metric,) if metric else compared
     with ProgressBar("embedding") as progress:
-        metrics = (metric,) if metric else (first, second)
         result = evaluate_run(run, metrics, data, adapted=adapted, exported=exported, progress=progress)
     if result.unreadable.first:
         typer.echo(str(result.unreadable), err=True)
+    first, second = compared
     gain = None if metric else result.evaluations[second].difference(result.evaluations[first])
     if as_json:
         print_json({

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from lookdown.cli.json_output import AsJson, print_json
+from lookdown.cli.shared_options import AsJson, print_json
 
 
 def export(
@@ -17,8 +17,7 @@ def export(
         bool, typer.Option("--int8", help="also in 8-bit integers, if that costs at most 0.5 mAP; needs labelled chips")
     ] = False,
     data: Annotated[
-        Path | None,
-        typer.Option(help="manifest whose chips compare and judge; else those of the run or gallery"),
+        Path | None, typer.Option(help="manifest whose chips compare and judge; else those of the run or gallery")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace exports that are there")] = False,
     as_json: AsJson = False,

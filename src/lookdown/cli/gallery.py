@@ -9,29 +9,27 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from lookdown.cli.command_group import examples
-from lookdown.cli.json_output import AsJson, print_json
-from lookdown.cli.shared_options import Clusters, Method, Seed, Workers
+from lookdown.cli.shared_options import AsJson, Clusters, Method, Seed, Workers, print_json
+from lookdown.errors import InputError
 
 if TYPE_CHECKING:
-    from lookdown.gallery import MetricUpdate
+    from lookdown.gallery import Gallery, MetricUpdate
 
 __all__ = ["gallery"]
 
 gallery = typer.Typer(
     no_args_is_help=True,
     help="Manage a gallery: its contents, its metrics and its labels.",
-    epilog=examples("lookdown gallery stats demo/gallery", "lookdown gallery adapt demo/gallery"),
+    epilog=examples("gallery stats demo/gallery", "gallery adapt demo/gallery"),
 )
 
 Folder = Annotated[Path, typer.Argument(metavar="GALLERY", help="folder written by `lookdown index`")]
 
 
-@gallery.command(epilog=examples("lookdown gallery stats demo/gallery", "lookdown gallery stats demo/gallery --json"))
+@gallery.command(epilog=examples("gallery stats demo/gallery", "gallery stats demo/gallery --json"))
 def stats(folder: Folder, as_json: AsJson = False) -> None:
     """Show what a gallery holds."""
-    from lookdown.gallery import Gallery
-
-    contents = Gallery.open(folder).stats()
+    contents = _open(folder).stats()
     if as_json:
         print_json(contents)
         return
@@ -40,18 +38,14 @@ def stats(folder: Folder, as_json: AsJson = False) -> None:
         typer.echo(f"{name.replace('_', ' '):<14} {text or '-'}")
 
 
-@gallery.command(
-    epilog=examples("lookdown gallery metrics demo/gallery", "lookdown gallery metrics demo/gallery --use 1-trained")
-)
+@gallery.command(epilog=examples("gallery metrics demo/gallery", "gallery metrics demo/gallery --use 1-trained"))
 def metrics(
     folder: Folder,
     use: Annotated[str | None, typer.Option(help="metric to search by from now on")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the metrics of a gallery, or choose the one to use."""
-    from lookdown.gallery import Gallery
-
-    opened = Gallery.open(folder)
+    opened = _open(folder)
     if use is not None:
         opened.use(use)
     if as_json:
@@ -65,8 +59,7 @@ def metrics(
 
 @gallery.command(
     epilog=examples(
-        "lookdown gallery label demo/gallery --as tanker ID ID",
-        "lookdown gallery label demo/gallery --background --no-teach ID",
+        "gallery label demo/gallery --as tanker ID ID", "gallery label demo/gallery --background --no-teach ID"
     )
 )
 def label(
@@ -79,12 +72,9 @@ def label(
     as_json: AsJson = False,
 ) -> None:
     """Label chips, and teach the metric by the labels."""
-    from lookdown.errors import InputError
-    from lookdown.gallery import Gallery
-
     if (kind is not None) + background + clear != 1:
         raise InputError("give exactly one of --as KIND, --background and --clear")
-    opened = Gallery.open(folder)
+    opened = _open(folder)
     labels, empty = ([], ids) if background else (ids, [])
     kinds = [kind] * len(labels)
     learnt = None
@@ -101,16 +91,13 @@ def label(
     typer.echo(f"{len(ids):,} chips labelled, {marked:,} in all")
 
 
-@gallery.command(
-    epilog=examples("lookdown gallery adapt demo/gallery", "lookdown gallery adapt demo/gallery --clusters 20 --json")
-)
+@gallery.command(epilog=examples("gallery adapt demo/gallery", "gallery adapt demo/gallery --clusters 20 --json"))
 def adapt(
     folder: Folder,
     clusters: Clusters = None,
     method: Method = "auto",
     labels: Annotated[
-        Literal["marked", "all", "none"],
-        typer.Option(help="labels to use: of users, also of manifests, or none"),
+        Literal["marked", "all", "none"], typer.Option(help="labels to use: of users, also of manifests, or none")
     ] = "marked",
     seed: Seed = 0,
     workers: Workers = None,
@@ -120,36 +107,28 @@ def adapt(
 
     No image is embedded again, and none needs a label.
     """
-    from lookdown.gallery import Gallery
-
-    opened = Gallery.open(folder)
+    opened = _open(folder)
     count: int | Literal["auto"] = "auto" if clusters is None else clusters
     learnt = opened.adapt(count, method=method, labels=labels, seed=seed, workers=workers)
     print_json(learnt) if as_json else _show(learnt)
 
 
-@gallery.command(epilog=examples("lookdown gallery calibrate demo/gallery --labels all"))
+@gallery.command(epilog=examples("gallery calibrate demo/gallery --labels all"))
 def calibrate(
     folder: Folder,
     labels: Annotated[
-        Literal["marked", "all"],
-        typer.Option(help="labels to use: of users, or also of manifests"),
+        Literal["marked", "all"], typer.Option(help="labels to use: of users, or also of manifests")
     ] = "all",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Measure false-alarm rates on the labelled chips."""
-    from lookdown.gallery import Gallery
-
-    learnt = Gallery.open(folder).calibrate(labels=labels, seed=seed)
+    learnt = _open(folder).calibrate(labels=labels, seed=seed)
     print_json(learnt) if as_json else _show(learnt)
 
 
 @gallery.command(
-    epilog=examples(
-        "lookdown gallery remove demo/gallery ID ID",
-        "lookdown gallery remove demo/gallery --sensor near --until 2020-12-31",
-    )
+    epilog=examples("gallery remove demo/gallery ID ID", "gallery remove demo/gallery --sensor near --until 2020-12-31")
 )
 def remove(
     folder: Folder,
@@ -165,18 +144,23 @@ def remove(
 
     A chip must meet all of the conditions.
     """
-    from lookdown.errors import InputError
-    from lookdown.gallery import Gallery, Where
+    from lookdown.gallery import Where
 
     where = Where(scene=scene or None, label=kind or None, sensor=sensor or None, since=since, until=until)
     if bool(ids) != where.everything:
         raise InputError("say which chips: by ids, or by conditions (--scene, --label, --sensor, --since, --until)")
-    opened = Gallery.open(folder)
+    opened = _open(folder)
     removed = opened.remove(ids) if ids else opened.remove(where=where)
     if as_json:
         print_json({"removed": removed, "chips": len(opened)})
         return
     typer.echo(f"{removed:,} chips removed; {len(opened):,} left in {folder}")
+
+
+def _open(folder: Path) -> Gallery:
+    from lookdown.gallery import Gallery  # heavy: only when a command runs
+
+    return Gallery.open(folder)
 
 
 def _show(learnt: MetricUpdate) -> None:

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lookdown.cli.json_output import AsJson, print_json
-from lookdown.cli.shared_options import Engine, Uri, Workers
+from lookdown.cli.shared_options import AsJson, Engine, Uri, Workers, print_json
 
 
 def index(

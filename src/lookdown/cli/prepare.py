@@ -11,7 +11,7 @@ import typer
 
 from lookdown.chips.sources import SOURCES
 from lookdown.cli.command_group import examples
-from lookdown.cli.json_output import AsJson, print_json
+from lookdown.cli.shared_options import AsJson, print_json
 from lookdown.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,10 +24,11 @@ prepare = typer.Typer(
     help="Cut images and annotations into chips and one table.\n\n"
     "The chips are split into train, query and gallery without leaks. It can be stopped and run again.",
     epilog=examples(
-        "lookdown prepare synthetic -o data/synthetic",
-        "lookdown prepare geojson SCENES --boxes FILE --label PROPERTY -o data",
+        "prepare synthetic -o data/synthetic", "prepare geojson SCENES --boxes FILE --label PROPERTY -o data"
     ),
 )
+
+_ROLES = ("train", "query", "gallery")
 
 # Options that all sources share.
 Out = Annotated[Path, typer.Option("-o", "--out", help="folder to write chips and manifest.parquet to")]
@@ -47,7 +48,6 @@ Overwrite = Annotated[
 
 def _prepare(
     source: str,
-    source_options: dict[str, Any],
     root: Annotated[Path, typer.Argument(metavar="ROOT", help="folder or file of the data")],
     *,
     out: Out,
@@ -78,6 +78,7 @@ def _prepare(
     dry_run: DryRun = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
+    **own: Any,
 ) -> None:
     from lookdown.chips.cutting import CutOptions
     from lookdown.chips.prepare import cut_chips
@@ -88,7 +89,7 @@ def _prepare(
     if (split == "paper") != (paper is not None):
         raise InputError("--split paper and --paper go together: --split paper --paper CBRSOR-MAR")
     classes = _names(train_classes)
-    content = read_source(source, root, **source_options)
+    content = read_source(source, root, **{name: value for name, value in own.items() if value is not None})
     counts = Counter(crop.label or ("background" if crop.background else "no class") for crop in content.crops)
     if dry_run and as_json:
         print_json({
@@ -135,22 +136,21 @@ _OWN_OPTIONS = {
     ],
 }
 _EXAMPLES = {
-    "geojson": "lookdown prepare geojson SCENES --boxes FILE --label PROPERTY -o data",
-    "windows": "lookdown prepare windows SCENES --size 64 --size 128 -o data",
+    "geojson": "prepare geojson SCENES --boxes FILE --label PROPERTY -o data",
+    "windows": "prepare windows SCENES --size 64 --size 128 -o data",
 }
 
 
 def _add_command(source: str, description: str) -> None:
     """Add the command of a source: the parameters of `_prepare`, with the source's own options before the others."""
-    own = _OWN_OPTIONS.get(source, [])
-    _, _, root, *shared = inspect.signature(_prepare, eval_str=True).parameters.values()
+    _, root, *shared, _ = inspect.signature(_prepare, eval_str=True).parameters.values()
 
     def command(root: Path, **options: Any) -> None:
-        own_options = {parameter.name: options.pop(parameter.name) for parameter in own}
-        _prepare(source, {name: value for name, value in own_options.items() if value is not None}, root, **options)
+        _prepare(source, root, **options)
 
+    own = _OWN_OPTIONS.get(source, [])
     command.__signature__ = inspect.Signature([root, *own, *shared])  # type: ignore[attr-defined]
-    example = _EXAMPLES.get(source, f"lookdown prepare {source} ROOT -o data")
+    example = _EXAMPLES.get(source, f"prepare {source} ROOT -o data")
     prepare.command(source, help=description, epilog=examples(example))(command)
 
 
@@ -158,9 +158,7 @@ for _source, _description in SOURCES.items():
     _add_command(_source, _description)
 
 
-@prepare.command(
-    epilog=examples("lookdown prepare synthetic -o data", "lookdown prepare synthetic --kinds ships -o ships")
-)
+@prepare.command(epilog=examples("prepare synthetic -o data", "prepare synthetic --kinds ships -o ships"))
 def synthetic(
     *,
     out: Out,
@@ -215,11 +213,8 @@ def _names(text: str | None) -> tuple[str, ...] | None:
 
 
 def _print(report: PrepareReport, out: Path) -> None:
-    classes = [
-        {"label": label, "background": background, **roles} for (label, background), roles in _classes(report).items()
-    ]
     print_json({
-        "manifest": out / "manifest.parquet", "chips": len(report.manifest), "classes": classes,
+        "manifest": out / "manifest.parquet", "chips": len(report.manifest), "classes": _classes(report),
         "skipped": report.skipped, "notes": report.notes, "resumed": report.resumed,
     })  # fmt: skip
 
@@ -231,10 +226,10 @@ def _show(report: PrepareReport, out: Path) -> None:
 
     if report.resumed:
         typer.echo(f"{out} was prepared before from the same data with the same options; nothing to do")
-    table = Table("class", "train", "query", "gallery")
-    for (label, background), roles in _classes(report).items():
-        name = label or ("background" if background else "no class")
-        table.add_row(escape(name), *(f"{count:,}" for count in roles.values()))
+    table = Table("class", *_ROLES)
+    for row in _classes(report):
+        name = row["label"] or ("background" if row["background"] else "no class")
+        table.add_row(escape(name), *(f"{row[role]:,}" for role in _ROLES))
     Console().print(table)
     for note in report.notes:
         typer.echo(note)
@@ -246,10 +241,12 @@ def _show(report: PrepareReport, out: Path) -> None:
     typer.echo(f"{len(report.manifest):,} chips in {out / 'manifest.parquet'}")
 
 
-def _classes(report: PrepareReport) -> dict[tuple[str | None, bool], dict[str, int]]:
+def _classes(report: PrepareReport) -> list[dict[str, Any]]:
     """Return how many chips of each class, background last, have each role."""
     manifest = report.manifest
     columns = manifest.labels, manifest.background.tolist(), manifest.table["role"].to_pylist()
     counts = Counter(zip(*columns, strict=True))
-    names = sorted({key[:2] for key in counts}, key=lambda name: (name[1], name[0] or ""))
-    return {name: {role: counts[*name, role] for role in ("train", "query", "gallery")} for name in names}
+    return [
+        {"label": label, "background": empty, **{role: counts[label, empty, role] for role in _ROLES}}
+        for label, empty in sorted({key[:2] for key in counts}, key=lambda name: (name[1], name[0] or ""))
+    ]

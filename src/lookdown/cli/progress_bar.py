@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -42,9 +41,7 @@ class ProgressBar:
         self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._bar.stop()
 
     def begin(self, description: str, done: int = 0) -> None:
@@ -62,14 +59,8 @@ class ProgressBar:
         self, done: int, total: int | None, unit: str, *, description: str | None = None, detail: str = ""
     ) -> None:
         """Move the bar of a terminal and print nothing elsewhere, for callers that print lines of their own."""
-        self._bar.update(
-            self._task,
-            completed=done,
-            total=total,
-            description=description or self._description,
-            unit=unit,
-            detail=detail,
-        )
+        shown = description or self._description
+        self._bar.update(self._task, completed=done, total=total, description=shown, unit=unit, detail=detail)
 
     def note(self, step: str) -> None:
         """Show the step that begins, if its amount of work is not known: beside the bar, or on a line."""
@@ -87,14 +78,10 @@ class ProgressBar:
         self._task = self._bar.add_task(description, completed=done, total=None, unit="", detail="")
 
     def _line_is_due(self, done: int, total: int | None) -> bool:
-        if total is None:
-            due = time.monotonic() - self._last_line >= _LINE_SECONDS
-        else:
-            tenth = 10 * done // total if total else 0
-            due = tenth > self._tenth
-            self._tenth = max(tenth, self._tenth)
+        now, tenth = time.monotonic(), 10 * done // total if total else 0
+        due = tenth > self._tenth if total is not None else now - self._last_line >= _LINE_SECONDS
         if due:
-            self._last_line = time.monotonic()
+            self._tenth, self._last_line = max(tenth, self._tenth), now
         return due
 
 

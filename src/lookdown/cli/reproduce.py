@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from lookdown.cli.json_output import AsJson, print_json
+from lookdown.cli.shared_options import AsJson, print_json
 
 
 def reproduce(

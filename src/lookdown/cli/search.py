@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lookdown.cli.json_output import AsJson
-from lookdown.cli.shared_options import Engine, Uri
+from lookdown.cli.shared_options import AsJson, Engine, Uri
 
 
 def search(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lookdown.cli.json_output import AsJson, print_json
+from lookdown.cli.shared_options import AsJson, print_json
 
 if TYPE_CHECKING:
     from lookdown.training.loop import Step

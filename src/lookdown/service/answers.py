@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -16,22 +15,13 @@ from PIL import Image
 from shapely.geometry import mapping
 
 from lookdown.errors import GalleryError
-from lookdown.gallery import Gallery, Hit, Results
+from lookdown.gallery import Gallery, Results
 from lookdown.gallery.results.fields import finite, hit_fields, search_fields, text
 from lookdown.gallery.results.footprints import map_geometry
 from lookdown.gallery.store.snapshot import Rows, Snapshot
 from lookdown.service.service_settings import ServiceSettings
 
-__all__ = [
-    "chips",
-    "metrics",
-    "redrawn",
-    "search_answer",
-    "spread",
-    "stats",
-    "thumbnail_address",
-    "without_folders",
-]
+__all__ = ["chips", "metrics", "redrawn", "search_answer", "spread", "stats", "thumbnail_address", "without_folders"]
 
 _CHIP_COLUMNS = ("id", "label", "background", "scene", "time", "sensor", "gsd", "source", "footprint", "marked")
 _SIDE_PIXELS = 256  # our own thumbnails have up to 144
@@ -46,7 +36,10 @@ def search_answer(
     return {
         **search_fields(results),
         "example": {"chip": chip, "embedding": views.tolist(), "thumbnail": url},
-        "hits": [_hit(hit) for hit in results.hits],
+        "hits": [
+            hit_fields(hit) | {"footprint": _geometry(hit.footprint), "thumbnail": thumbnail_address(hit.id)}
+            for hit in results.hits
+        ],
     }
 
 
@@ -74,8 +67,6 @@ def redrawn(content: bytes) -> bytes | None:
 
 def chips(snapshot: Snapshot, rows: Rows) -> list[dict[str, Any]]:
     """Return the chips in some rows of the table."""
-    if not len(rows):
-        return []
     records = []
     for row in snapshot.read(rows, _CHIP_COLUMNS):
         plain = {name: text(value) if isinstance(value, str) else value for name, value in row.items()}
@@ -98,26 +89,26 @@ def metrics(gallery: Gallery) -> dict[str, Any]:
 
 def stats(gallery: Gallery, settings: ServiceSettings) -> dict[str, Any]:
     """Return the content of a gallery, and what this service allows."""
-    snapshot, current = gallery.snapshot, gallery.metric
+    snapshot = gallery.snapshot
     columns = snapshot.columns
-    counts = np.bincount(columns.labels.codes[columns.labels.codes >= 0], minlength=len(columns.labels.values))
+    names, codes = columns.labels.values, columns.labels.codes
+    counts = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
     times = columns.times[~np.isnat(columns.times)]
     located = columns.bounds[np.isfinite(columns.bounds).all(axis=1)]
-    bounds = [*located[:, :2].min(axis=0), *located[:, 2:].max(axis=0)] if len(located) else None
     return {
         "name": gallery.path.resolve().name,
         "chips": len(snapshot),
-        "labels": {text(label): int(n) for label, n in zip(columns.labels.values, counts, strict=True) if n},
+        "labels": {text(name): count for name, count in zip(names, counts, strict=True) if count},
         "background": int(columns.background.sum()),
-        "unlabelled": int(((columns.labels.codes < 0) & ~columns.background).sum()),
+        "unlabelled": int(((codes < 0) & ~columns.background).sum()),
         "times": {
             "first": _moment(times.min()) if len(times) else None,
             "last": _moment(times.max()) if len(times) else None,
         },
-        "bounds": None if bounds is None else [float(edge) for edge in bounds],
+        "bounds": [*map(float, (*located[:, :2].min(axis=0), *located[:, 2:].max(axis=0)))] if len(located) else None,
         "with_place": len(located),
         "sensors": [text(sensor) for sensor in columns.sensors.values],
-        "metric": _in_use(gallery, current),
+        "metric": _in_use(gallery, gallery.metric),
         "can_embed": gallery.embedder is not None,
         "access": settings.access,
         "limits": {"upload_bytes": settings.upload_bytes, "pixels": settings.pixels, "hits": settings.hits},
@@ -126,12 +117,12 @@ def stats(gallery: Gallery, settings: ServiceSettings) -> dict[str, Any]:
     }
 
 
-def spread(rows: int, offset: int, limit: int) -> Sequence[int]:
+def spread(rows: int, offset: int, limit: int) -> Rows:
     """Return rows from all over the table, each row once: neighbouring rows often show one kind."""
     step = max(1, round(rows * 0.618))
     while np.gcd(step, max(rows, 1)) != 1:
         step += 1
-    return [(position * step) % rows for position in range(offset, min(rows, offset + limit))]
+    return np.arange(offset, min(rows, offset + limit), dtype=np.intp) * step % max(rows, 1)
 
 
 def _in_use(gallery: Gallery, name: str) -> dict[str, Any]:
@@ -141,10 +132,6 @@ def _in_use(gallery: Gallery, name: str) -> dict[str, Any]:
     except GalleryError:
         return {"name": name, "about": "", "calibrated": False}
     return {"name": used.name, "about": used.about, "calibrated": used.calibrated}
-
-
-def _hit(hit: Hit) -> dict[str, Any]:
-    return hit_fields(hit) | {"footprint": _geometry(hit.footprint), "thumbnail": thumbnail_address(hit.id)}
 
 
 def _geometry(footprint: str | None) -> Any:

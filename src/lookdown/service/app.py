@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
 from lookdown.gallery import Gallery
 from lookdown.service import problems
-from lookdown.service.limits import LimitsMiddleware
 from lookdown.service.prometheus import PrometheusMiddleware
+from lookdown.service.protection import LimitsMiddleware, SecurityMiddleware
 from lookdown.service.routes import chips, learning, overview, page, search
 from lookdown.service.schemas import ProblemDetails, SearchBody
-from lookdown.service.security import SecurityMiddleware
 from lookdown.service.served_gallery import ServedGallery
 from lookdown.service.service_settings import ServiceSettings
 
@@ -34,12 +30,6 @@ def create_app(gallery: Gallery, settings: ServiceSettings | None = None) -> Fas
     """Return a service for a gallery; its threads start and end with the application."""
     settings = settings or ServiceSettings()
     served = ServedGallery(gallery, settings)
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with served.running():
-            yield
-
     app = FastAPI(
         title="lookdown",
         version=version("lookdown"),
@@ -47,7 +37,7 @@ def create_app(gallery: Gallery, settings: ServiceSettings | None = None) -> Fas
         docs_url=None,  # these pages load scripts from another site
         redoc_url=None,
         redirect_slashes=False,
-        lifespan=lifespan,
+        lifespan=lambda app: served.running(),
     )
     app.state.served = served
     app.openapi = partial(_openapi, app, settings)  # type: ignore[method-assign]
@@ -62,15 +52,14 @@ def create_app(gallery: Gallery, settings: ServiceSettings | None = None) -> Fas
 
 def _openapi(app: FastAPI, settings: ServiceSettings) -> dict[str, Any]:
     """Return the OpenAPI description, with bodies that routes parse themselves and the token, which FastAPI misses."""
-    if app.openapi_schema is None:
-        description = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-        _, schemas = models_json_schema(
-            [(SearchBody, "validation"), (ProblemDetails, "validation")], ref_template="#/components/schemas/{model}"
-        )
-        components = description.setdefault("components", {})
-        components.setdefault("schemas", {}).update(schemas["$defs"])
-        if settings.token is not None:
-            components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-            description["security"] = [{"token": []}]
-        app.openapi_schema = description
-    return app.openapi_schema
+    if app.openapi_schema is not None:
+        return app.openapi_schema
+    description = FastAPI.openapi(app)
+    _, schemas = models_json_schema(
+        [(SearchBody, "validation"), (ProblemDetails, "validation")], ref_template="#/components/schemas/{model}"
+    )
+    description["components"]["schemas"].update(schemas["$defs"])
+    if settings.token is not None:
+        description["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        description["security"] = [{"token": []}]
+    return description

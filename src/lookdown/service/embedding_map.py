@@ -32,8 +32,7 @@ class Plane:
         mean = x.mean(axis=0) if len(x) else np.zeros(snapshot.dimension)
         _, vectors = np.linalg.eigh((x - mean).T @ (x - mean))
         axes = vectors[:, ::-1][:, :2]
-        if axes.shape[1] < 2:
-            axes = np.pad(axes, ((0, 0), (0, 2 - axes.shape[1])))
+        axes = np.pad(axes, ((0, 0), (0, 2 - axes.shape[1])))  # embeddings may have one dimension
         largest = np.abs(axes).argmax(axis=0)
         signs = np.where(axes[largest, [0, 1]] < 0, -1, 1)  # the sign of an eigenvector is arbitrary
         return cls(snapshot.version, mean, axes * signs)
@@ -45,8 +44,6 @@ class Plane:
 
 def points(snapshot: Snapshot, plane: Plane, rows: Rows) -> list[dict[str, Any]]:
     """Return chips with their positions in the plane."""
-    if not len(rows):
-        return []
     ids = snapshot.ids.take(rows).to_pylist()
     positions = plane.project(snapshot.embeddings(rows))
     return [

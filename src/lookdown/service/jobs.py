@@ -13,7 +13,8 @@ from lookdown.gallery import MetricUpdate
 from lookdown.progress import Progress
 from lookdown.service.problems import Problem, body_of, of_error, without_paths
 from lookdown.service.schemas import Job, Outcome, ProblemDetails
-from lookdown.service.thread_pool import ThreadPool
+from lookdown.service.service_settings import ServiceSettings
+from lookdown.service.threads import ThreadPool
 
 __all__ = ["JobQueue", "Work"]
 
@@ -28,16 +29,12 @@ _RUNNING_MESSAGES = {
 
 
 class JobQueue:
-    """The jobs of one gallery, which has a single writer.
+    """The jobs of one gallery, which has a single writer."""
 
-    waiting: how many jobs may wait for the one that runs.
-    kept: how many jobs are remembered.
-    """
-
-    def __init__(self, folder: Path, *, waiting: int, kept: int) -> None:
-        self._folder, self._kept = folder, max(kept, waiting + 1)
+    def __init__(self, folder: Path, settings: ServiceSettings) -> None:
+        self._folder, self._kept = folder, max(settings.jobs_kept, settings.jobs_waiting + 1)
         self._jobs: dict[str, Job] = {}
-        self._thread = ThreadPool("jobs", threads=1, waiting=waiting, retry_seconds=10)
+        self._thread = ThreadPool("jobs", threads=1, waiting=settings.jobs_waiting, retry_seconds=10)
 
     def start(self, kind: str, work: Work) -> Job:
         """Put a job into the queue."""

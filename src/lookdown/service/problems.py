@@ -27,10 +27,16 @@ from lookdown.errors import (
     UnsupportedOperationError,
 )
 
-__all__ = ["MEDIA_TYPE", "Problem", "body_of", "install", "of_error", "response_of", "too_busy", "unknown"]
+__all__ = ["PROBLEMS", "Problem", "Responses", "body_of", "install", "of_error", "response_of", "too_busy", "unknown"]
+
+Responses = dict[int | str, dict[str, Any]]  # of a route, in OpenAPI
 
 MEDIA_TYPE = "application/problem+json"
-BLANK = "about:blank"
+_CONTENT = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}
+PROBLEMS: Responses = {
+    "4XX": {"description": "what is wrong with the request, and what to do about it", "content": _CONTENT},
+    "5XX": {"description": "what is wrong with the service", "content": _CONTENT},
+}
 _LOG = logging.getLogger("lookdown.service")
 _MAX_CHARACTERS = 600  # of a sentence, which may repeat what a client sent
 _PATH = re.compile(r"(?<![\w.:/-])(?:[A-Za-z]:)?[\\/](?:[^\s\\/;,:'\"`()]+[\\/])+([^\s\\/;,:'\"`()]*)")
@@ -91,7 +97,7 @@ def body_of(problem: HTTPException) -> dict[str, Any]:
     """Return the JSON of a problem."""
     detail = problem.detail if isinstance(problem, Problem) else _SENTENCES.get(problem.status_code, problem.detail)
     return {
-        "type": f"urn:lookdown:{problem.kind}" if isinstance(problem, Problem) else BLANK,
+        "type": f"urn:lookdown:{problem.kind}" if isinstance(problem, Problem) else "about:blank",
         "title": HTTPStatus(problem.status_code).phrase,
         "status": problem.status_code,
         "detail": str(detail)[:_MAX_CHARACTERS].encode("utf-8", "replace").decode(),

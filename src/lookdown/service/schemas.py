@@ -6,31 +6,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
-__all__ = [
-    "AdaptBody",
-    "ChipAnswer",
-    "ChipsAnswer",
-    "EmbeddingMapAnswer",
-    "EmptyBody",
-    "EstimateAnswer",
-    "HealthAnswer",
-    "HitAnswer",
-    "Job",
-    "JobStart",
-    "LabelsAnswer",
-    "LabelsBody",
-    "MetricChoiceBody",
-    "MetricsAnswer",
-    "NewChipAnswer",
-    "PointAnswer",
-    "ProblemDetails",
-    "SearchAnswer",
-    "SearchBody",
-    "StatsAnswer",
-    "ThresholdsAnswer",
-    "WhereBody",
-]
-
 Id = Annotated[str, Field(min_length=1, max_length=2_000)]
 Ids = Annotated[list[Id], Field(max_length=500)]
 Label = Annotated[str, Field(min_length=1, max_length=200)]
@@ -89,16 +64,11 @@ class WhereBody(_Body):
 class SearchBody(_Body):
     """What to find: the fields of `SearchRequest` in Python. An image in the form is one more example, the first."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {"examples": ["tanker-0003"], "k": 20},
-                {"examples": ["tanker-0003"], "false_alarm_rate": 0.001, "where": {"since": "2025-03-01"}},
-                {"examples": ["tanker-0003", "tanker-0004"], "counter_examples": ["tug-0001"], "k": 20},
-            ]
-        },
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [
+        {"examples": ["tanker-0003"], "k": 20},
+        {"examples": ["tanker-0003"], "false_alarm_rate": 0.001, "where": {"since": "2025-03-01"}},
+        {"examples": ["tanker-0003", "tanker-0004"], "counter_examples": ["tug-0001"], "k": 20},
+    ]})  # fmt: skip
 
     examples: ExampleList = Field(
         default_factory=list, description="ids of chips, embeddings, or lists of embeddings of one object"
@@ -133,8 +103,7 @@ class LabelsBody(_Body):
     """Labels of chips."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"labels": {"tanker-0003": "tanker"}, "background": ["background-0007"]}]},
+        json_schema_extra={"examples": [{"labels": {"tanker-0003": "tanker"}, "background": ["background-0007"]}]}
     )
 
     labels: Annotated[dict[Id, Label | None], Field(max_length=1_000)] = Field(
@@ -158,6 +127,14 @@ class AdaptBody(_Body):
     )
     method: Literal["auto", "cplfpa"] = "auto"
     labels: Literal["marked", "all", "none"] = Field(default="marked", description="which labels are used")
+
+
+class ChipBody(_Body):
+    """The fields of a form beside the image of a new chip."""
+
+    label: Label | None = None
+    scene: Label | None = None
+    time: Moment | None = None
 
 
 class EmptyBody(_Body):
@@ -402,3 +379,10 @@ class EmbeddingMapAnswer(BaseModel):
     """Chips in a plane."""
 
     points: list[PointAnswer]
+
+
+def form_with_image(**fields: dict[str, Any]) -> dict[str, Any]:
+    """Describe a form with an image and further fields, for OpenAPI."""
+    image = {"type": "string", "format": "binary", "description": "JPEG, PNG, TIFF or WebP"}
+    schema = {"type": "object", "required": ["image"], "properties": {"image": image, **fields}}
+    return {"multipart/form-data": {"schema": schema}}

@@ -17,19 +17,19 @@ from numpy.typing import NDArray
 
 from lookdown.errors import GalleryBusyError, GalleryError, LookdownError
 from lookdown.gallery import Gallery, MetricUpdate
+from lookdown.gallery.store.snapshot import Rows, Snapshot
 from lookdown.progress import Progress
-from lookdown.service.embedding_batcher import EmbeddingBatcher
 from lookdown.service.embedding_map import Plane
 from lookdown.service.jobs import JobQueue, Work
 from lookdown.service.problems import Problem, unknown
 from lookdown.service.prometheus import PrometheusMetrics
 from lookdown.service.schemas import Job
 from lookdown.service.service_settings import Access, ServiceSettings
-from lookdown.service.thread_pool import ThreadPool
+from lookdown.service.threads import EmbeddingBatcher, ThreadPool
 from lookdown.service.thresholds import describe
-from lookdown.service.uploads import Upload, read_upload
+from lookdown.service.uploads import read_upload
 
-__all__ = ["GalleryDependency", "ServedGallery", "needs"]
+__all__ = ["GalleryDependency", "ServedGallery", "known_rows", "needs"]
 
 T = TypeVar("T")
 
@@ -58,8 +58,8 @@ class ServedGallery:
         self.reading = pool("chips", threads=2, waiting=settings.in_flight)
         self.writing = pool("changes", threads=1, waiting=settings.waiting)
         self.refreshing = pool("refreshes", threads=1, waiting=0)
-        self.jobs = JobQueue(self.gallery.path, waiting=settings.jobs_waiting, kept=settings.jobs_kept)
-        self.embedding = await asyncio.to_thread(self._batcher)
+        self.jobs = JobQueue(self.gallery.path, settings)
+        self.network = await asyncio.to_thread(self._batcher)
         await asyncio.to_thread(self._warm_up)
         refresh = asyncio.create_task(self._refresh())
         try:
@@ -68,24 +68,20 @@ class ServedGallery:
             refresh.cancel()
             deadline = time.monotonic() + settings.shutdown_seconds
             pools = (self.decoding, self.searching, self.reading, self.writing, self.refreshing)
-            parts = [part for part in (*pools, self.embedding, self.jobs) if part is not None]
+            parts = [part for part in (*pools, self.network, self.jobs) if part is not None]
             await asyncio.gather(*(asyncio.to_thread(_stop, part, deadline) for part in parts))
 
-    async def read_image(self, content: bytes, *, turned: bool) -> Upload:
-        """Read an uploaded image."""
+    async def embed(self, content: bytes, *, turned: bool) -> tuple[NDArray[np.float32], bytes]:
+        """Read an uploaded image; return its embeddings, one row for each view, and its thumbnail, a JPEG."""
         embedder = self.gallery.embedder
-        if embedder is None:
+        if embedder is None or self.network is None:
             raise GalleryError(
                 f"{self.gallery.path} has no embedder, so it cannot be searched by images; send an embedding or an id"
             )
         bands, size = embedder.settings.bands, embedder.settings.size
         read = partial(read_upload, content, pixels=self.settings.pixels, bands=bands, size=size, turned=turned)
-        return await self.decoding.run(read)
-
-    async def embed(self, upload: Upload) -> NDArray[np.float32]:
-        """Return the embeddings of an image, one row for each view."""
-        assert self.embedding is not None
-        return await self.embedding.embed(upload.squares)
+        upload = await self.decoding.run(read)
+        return await self.network.embed(upload.squares), upload.thumbnail
 
     async def change(self, work: Callable[[], T]) -> T:
         """Write to the gallery, one change at a time; refuse while a job writes, which may take long."""
@@ -111,17 +107,14 @@ class ServedGallery:
 
     def check_chips(self, ids: list[str]) -> None:
         """Refuse unknown ids, so that the gallery never takes an id from a client for the name of a file."""
-        if ids and (missing := self.gallery.snapshot.find(ids) < 0).any():
-            raise unknown("chip", ids[int(np.argmax(missing))])
+        known_rows(self.gallery.snapshot, ids)
 
-    def check_metric(self, name: str) -> None:
-        """Refuse a metric that the gallery does not have; it may still be in memory after it was dropped."""
-        if name != "cosine":
-            self.check_shelved(name)
+    def check_metric(self, name: str, *, stored: bool = False) -> None:
+        """Refuse a metric that the gallery does not have; it may still be in memory after it was dropped.
 
-    def check_shelved(self, name: str) -> None:
-        """Refuse a metric that is not stored in the gallery; the cosine is always available but may not be stored."""
-        if name not in self.gallery.metric_names():
+        stored: also refuse the cosine, which is always available, if it is not stored.
+        """
+        if (stored or name != "cosine") and name not in self.gallery.metric_names():
             raise unknown("metric", name)
 
     def thresholds(self, name: str) -> dict[str, Any]:
@@ -147,14 +140,8 @@ class ServedGallery:
         embedder, settings = self.gallery.embedder, self.settings
         if embedder is None:
             return None
-        return EmbeddingBatcher(
-            partial(embedder.embed, batch_size=max(settings.batch, 8)),
-            batch=settings.batch,
-            batch_seconds=settings.batch_seconds,
-            waiting=settings.waiting,
-            answer_seconds=settings.answer_seconds,
-            observe=self.prometheus.batches.observe,
-        )
+        embed = partial(embedder.embed, batch_size=max(settings.batch, 8))
+        return EmbeddingBatcher(embed, settings, self.prometheus.batches.observe)
 
     def _warm_up(self) -> None:
         """Search and embed once: the first time derives vectors and allocates memory."""
@@ -178,13 +165,20 @@ class ServedGallery:
                 _LOG.exception("the gallery cannot be refreshed")
 
 
+def known_rows(snapshot: Snapshot, ids: list[str]) -> Rows:
+    """Return the rows of chips; refuse an id that is not in the table."""
+    rows = snapshot.find(ids)
+    if (rows < 0).any():
+        raise unknown("chip", ids[int(np.argmin(rows))])
+    return rows
+
+
 def _stop(part: ThreadPool | EmbeddingBatcher | JobQueue, deadline: float) -> None:
     part.stop(max(0.0, deadline - time.monotonic()))
 
 
 def _served(request: Request) -> ServedGallery:
-    served = request.app.state.served
-    assert isinstance(served, ServedGallery)
+    served: ServedGallery = request.app.state.served
     return served
 
 

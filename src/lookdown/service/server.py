@@ -8,8 +8,6 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from types import FrameType
-from typing import Any
 
 import h11
 import uvicorn
@@ -33,7 +31,7 @@ def serve(gallery: Gallery, settings: ServiceSettings, announce: Callable[[str],
     listening = listen(settings)
     server = _Server(_config(gallery, settings), lambda: announce(address(settings, listening)))
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _exit)  # uvicorn raises the signal again after its shutdown
+        signal.signal(number, lambda *_: sys.exit(0))  # uvicorn raises the signal again after its shutdown
     server.run(sockets=[listening])
     if not server.started:
         raise SystemExit(1)  # uvicorn has logged the reason
@@ -135,7 +133,3 @@ def _max_open_files() -> int:
         return sys.maxsize
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if soft == resource.RLIM_INFINITY else soft
-
-
-def _exit(number: int, frame: FrameType | None) -> Any:
-    sys.exit(0)

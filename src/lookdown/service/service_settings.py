@@ -16,6 +16,7 @@ Access = Literal["read", "learn", "write"]  # search; also label and adapt; also
 
 _ACCESS_ORDER = get_args(Access)
 _MIN_TOKEN_CHARACTERS = 16  # too many to guess over a network
+_TOKEN = re.compile(r"[!-~]([ -~]*[!-~])?")
 _HOST = re.compile(r"[\w.-]+")
 _TILE_URL = re.compile(r"https?://[\w.:-]+/[^\s;,'\"<>]*")
 
@@ -61,7 +62,7 @@ class ServiceSettings:
             raise InputError(f"`access` is read, learn or write; got {self.access!r}")
         if not 0 <= self.port <= 65_535:
             raise InputError(f"`port` is a number from 0 to 65535, got {self.port}")
-        if self.token is not None and not _is_plain(self.token):
+        if self.token is not None and not _TOKEN.fullmatch(self.token):
             raise InputError("`token` must be printable ASCII without spaces at its ends, such as letters and digits")
         if wrong := [name for name in self.hosts if not (_HOST.fullmatch(name) or is_address(name))]:
             raise InputError(f"{wrong[0]!r} is not a host name; write it like archive.example, without a port")
@@ -104,7 +105,3 @@ def is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_plain(token: str) -> bool:
-    return token.isascii() and token.isprintable() and token == token.strip() != ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,6 @@ from lookdown.metrics.metric import Answer
 
 __all__ = ["describe"]
 
-Array = NDArray[np.float64]
-
 _RATES = 60  # at most
 _FIRST_RATE = 0.01  # that the page begins with
 _CELLS = 80  # of a histogram
@@ -28,33 +27,26 @@ def describe(metric: Metric, name: str, chips: int) -> dict[str, Any]:
 
     Where the metric knows no rates, both are empty and `reason` says why.
     """
-    description: dict[str, Any] = {
-        "metric": name,
-        "calibrated": metric.calibration_ is not None,
-        "reason": None,
-        "rates": [],
-        "distributions": None,
-    }
+    description = {"metric": name, "calibrated": metric.calibration_ is not None}
     rates = Rates(metric, several=False)
     try:
-        rates.threshold(0.5)
+        thresholds = {rate: rates.threshold(rate) for rate in _grid(1 / max(chips, 2))}
     except NotCalibratedError:
-        description["reason"] = (
+        reason = (
             f"the metric {name} knows no false-alarm rates yet; label chips of two kinds, some of them drawn at "
             "random, and calibrate it"
         )
-        return description
-    lowest = min(0.5, 1 / max(chips, 2))
-    for rate in _grid(lowest):
-        threshold = rates.threshold(rate)
-        description["rates"].append({
+        return {**description, "reason": reason, "rates": [], "distributions": None}
+    rows = [
+        {
             "rate": rate,
             "threshold": estimate_fields(threshold),
             # This differs from `rate` where the threshold stops at the highest score of the calibration.
             "attained": estimate_fields(rates.false_alarm_rate(float(threshold))),
-        })  # fmt: skip
-    description["distributions"] = _distributions(metric)
-    return description
+        }
+        for rate, threshold in thresholds.items()
+    ]
+    return {**description, "reason": None, "rates": rows, "distributions": _distributions(metric)}
 
 
 def _grid(lowest: float) -> list[float]:
@@ -68,30 +60,21 @@ def _grid(lowest: float) -> list[float]:
 def _distributions(metric: Metric) -> dict[str, Any]:
     """Return densities as differences of rates over a grid of scores; `same` is None without calibrated pairs."""
     method: Answer = "analytic" if metric.calibration_ is None else "empirical"
-
-    def different(score: float) -> float:
-        return float(metric.false_alarm_rate(score, method))
-
-    def same(score: float) -> float:
-        return float(metric.detection_rate(score, method))
-
     low, high = float(metric.threshold(1 - _TAIL, method)), float(metric.threshold(_TAIL, method))
-    has_same = True
-    try:
-        same(low)
+    try:  # cover the scores of the same kind, too
+        low, high = _reaching(lambda score: metric.detection_rate(score, method), low, max(high, low + 1e-6))
+        has_same = True
     except NotCalibratedError:
         has_same = False
-    if has_same:  # cover the scores of the same kind, too
-        low, high = _reaching(same, low, max(high, low + 1e-6))
     grid = np.linspace(low, high, _CELLS + 1)
     return {
         "scores": ((grid[1:] + grid[:-1]) / 2).tolist(),
-        "same": _density(np.array([same(score) for score in grid]), grid) if has_same else None,
-        "different": _density(np.array([different(score) for score in grid]), grid),
+        "same": _density([metric.detection_rate(score, method) for score in grid], grid) if has_same else None,
+        "different": _density([metric.false_alarm_rate(score, method) for score in grid], grid),
     }
 
 
-def _reaching(rate: Any, low: float, high: float) -> tuple[float, float]:
+def _reaching(rate: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
     """Widen a range until hardly any pair scores outside it."""
     step = high - low
     for _ in range(40):
@@ -105,6 +88,7 @@ def _reaching(rate: Any, low: float, high: float) -> tuple[float, float]:
     return low, high
 
 
-def _density(reached: Array, grid: Array) -> list[float]:
-    falling = -np.diff(np.minimum.accumulate(reached))
-    return [float(value) for value in falling / np.diff(grid)]
+def _density(reached: Sequence[float], grid: NDArray[np.float64]) -> list[float]:
+    falling = -np.diff(np.minimum.accumulate(np.array(reached, np.float64)))
+    density: list[float] = (falling / np.diff(grid)).tolist()
+    return density

@@ -43,7 +43,13 @@ def read_upload(content: bytes, *, pixels: int, bands: int, size: int, turned: b
         file = Path(folder, f"image.{kind}")
         file.write_bytes(content)
         try:
-            _refuse_large(_MEASURES[kind](content, file), pixels)
+            if _MEASURES[kind](content, file) > pixels:
+                raise Problem(
+                    413,
+                    "too-large",
+                    f"an image may have {pixels / 1e6:.3g} megapixels, fewer where it has many bands or more than "
+                    "8 bits; cut it to the object, or make it smaller",
+                )
             chip = fit_bands(read_chip(file, side=size), bands, "the image")
         except ImageError as error:
             sentence = str(error).replace(str(file), "the image").replace(file.name, "the image")
@@ -64,16 +70,6 @@ def kind_of(content: bytes) -> str:
     if not content:
         raise Problem(422, "image", "the image is empty; send one with pixels")
     raise Problem(415, "image", "this is not an image of a known format; send a JPEG, PNG, TIFF or WebP")
-
-
-def _refuse_large(measured: int, pixels: int) -> None:
-    if measured > pixels:
-        raise Problem(
-            413,
-            "too-large",
-            f"an image may have {pixels / 1e6:.3g} megapixels, fewer where it has many bands or more than 8 bits; cut "
-            "it to the object, or make it smaller",
-        )
 
 
 def _photograph(content: bytes, file: Path) -> int:
@@ -121,8 +117,5 @@ def _itemsize(dtype: str) -> int:
 
 
 _MEASURES: dict[str, Callable[[bytes, Path], int]] = {
-    "jpeg": _photograph,
-    "png": _photograph,
-    "webp": _webp,
-    "tif": _tiff,
-}
+    "jpeg": _photograph, "png": _photograph, "webp": _webp, "tif": _tiff,
+}  # fmt: skip

@@ -1,7 +1,8 @@
-"""POST /v1/search and GET /v1/thresholds."""
+"""POST /v1/search and GET /v1/thresholds; and from what was sent to one question to the gallery."""
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
@@ -13,7 +14,14 @@ import pytest
 from starlette.testclient import TestClient
 from tests.service.galleries import CHIPS, KINDS, client_of, encoded, pixels
 
-from lookdown import Gallery, Where
+from lookdown import Gallery, SearchRequest, Where
+from lookdown.errors import GalleryError, InputError
+from lookdown.service.answers import search_answer
+from lookdown.service.problems import Problem
+from lookdown.service.routes.search import search
+from lookdown.service.schemas import SearchBody
+from lookdown.service.served_gallery import ServedGallery
+from lookdown.service.service_settings import ServiceSettings
 
 
 def ids(gallery: Gallery) -> list[str]:
@@ -184,6 +192,8 @@ def test_other_bodies_and_broken_forms_are_refused(reader: TestClient) -> None:
     image = encoded(pixels(0, 0))
     assert reader.post("/v1/search", files={"image": image}, data={"request": "{"}).status_code == 422
     assert reader.post("/v1/search", data={"image": "text", "request": "{}"}, files={"b": b""}).status_code == 422
+    two_files = reader.post("/v1/search", files={"image": image, "request": ("request.json", b"{}")})
+    assert two_files.status_code == 400
     both = reader.post("/v1/search", files={"image": image}, data={"request": json.dumps({"examples": ["a"]})})
     assert both.status_code == 404  # there is no such chip
 
@@ -202,3 +212,58 @@ def test_thresholds_fall_with_the_rate_and_densities_have_the_area_of_one(reader
     none = reader.get("/v1/thresholds", params={"metric": "cosine"}).json()
     assert (none["rates"], none["distributions"]) == ([], None)
     assert "calibrate" in none["reason"]
+
+
+def answered(gallery: Gallery, body: SearchBody, image: bytes | None = None) -> dict[str, Any]:
+    served = ServedGallery(gallery, ServiceSettings())
+
+    async def main() -> dict[str, Any]:
+        async with served.running():
+            results, example = await search(served, body, image, 10)
+            return search_answer(results, *example)
+
+    return asyncio.run(main())
+
+
+def test_nothing_cannot_be_searched_for(made: Path) -> None:
+    with pytest.raises(Problem, match="say what to find"):
+        answered(Gallery.open(made), SearchBody(counter_examples=["a"]))
+
+
+def test_an_image_is_one_more_example_and_the_first(made: Path) -> None:
+    gallery = Gallery.open(made)
+    image, chip = encoded(pixels(0, 0)), gallery.snapshot.ids[3].as_py()
+    answer = answered(gallery, SearchBody(examples=[chip], k=5), image)
+    wanted = gallery.search([image, chip], k=5)
+    assert [hit["id"] for hit in answer["hits"]] == [hit.id for hit in wanted.hits]
+    assert answer["query"] == wanted.query == "2 examples"
+    assert answer["example"]["chip"] is None
+    assert len(answer["example"]["embedding"]) == 8
+    assert answer["example"]["thumbnail"].startswith("data:image/jpeg;base64,")
+
+
+def test_a_file_is_never_opened_even_if_its_name_was_a_chip_a_moment_ago(
+    gallery: Gallery, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret.png"
+    secret.write_bytes(encoded(pixels(0, 0)))
+    monkeypatch.setattr(
+        ServedGallery, "check_chips", lambda self, names: None
+    )  # as if it had gone right after the check
+    for body in (
+        SearchBody(examples=[str(secret)]),
+        SearchBody(examples=[[1.0] * 8, str(secret)]),
+        SearchBody(examples=[[1.0] * 8], counter_examples=[str(secret)]),
+    ):
+        with pytest.raises(GalleryError, match="has no chip"):
+            answered(gallery, body)
+    with pytest.raises(InputError, match="not a path"):
+        gallery.answer(SearchRequest(examples=secret), files=False)
+    assert len(gallery.search(str(secret), k=3)) == 3
+
+
+def test_embeddings_of_one_object_are_one_example_and_returned(made: Path) -> None:
+    views = np.random.default_rng(0).normal(size=(2, 8)).astype(np.float32)
+    answer = answered(Gallery.open(made), SearchBody(examples=[views.tolist()], k=2))
+    np.testing.assert_allclose(answer["example"]["embedding"], views)
+    assert (answer["query"], answer["example"]["thumbnail"]) == ("an embedding", None)

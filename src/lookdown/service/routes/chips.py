@@ -6,22 +6,19 @@ import hashlib
 from typing import Annotated, Any
 from urllib.parse import unquote
 
-import numpy as np
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 
-from lookdown.gallery.store.snapshot import Rows, Snapshot
 from lookdown.service.answers import chips, redrawn, spread
-from lookdown.service.problems import Problem, sentence_of, unknown
-from lookdown.service.routes import PROBLEMS, Responses, form_with_image
-from lookdown.service.schemas import ChipAnswer, ChipsAnswer, Label, NewChipAnswer
-from lookdown.service.served_gallery import GalleryDependency, needs
+from lookdown.service.problems import PROBLEMS, Problem, Responses, sentence_of
+from lookdown.service.schemas import ChipAnswer, ChipBody, ChipsAnswer, NewChipAnswer, form_with_image
+from lookdown.service.served_gallery import GalleryDependency, known_rows, needs
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/v1/chips", tags=["chips"])
+router = APIRouter(prefix="/v1/chips", tags=["chips"], responses=PROBLEMS)
 
 _FORM: dict[str, Any] = {
     "required": True,
@@ -34,19 +31,8 @@ _FORM: dict[str, Any] = {
 _THUMBNAIL: Responses = {
     200: {"content": {"image/jpeg": {"schema": {"type": "string", "format": "binary"}}}},
     304: {"description": "not modified"},
-    **PROBLEMS,
 }
-_ADDED: Responses = {200: {"description": "it is in the gallery already", "model": NewChipAnswer}, **PROBLEMS}
-
-
-class _ImageDescription(BaseModel):
-    """The fields of the form beside the image."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    label: Label | None = None
-    scene: Label | None = None
-    time: Annotated[str, Field(max_length=40)] | None = None
+_WRITE = [needs("write")]
 
 
 async def _id(request: Request) -> str:
@@ -60,7 +46,7 @@ _ID_PARAMETER = {
 }
 
 
-@router.get("", response_model=ChipsAnswer, responses=PROBLEMS)
+@router.get("", response_model=ChipsAnswer)
 async def list_chips(
     served: GalleryDependency,
     limit: Annotated[int, Query(ge=1, le=500)] = 48,
@@ -70,25 +56,19 @@ async def list_chips(
 
     def work() -> Response:
         snapshot = served.gallery.snapshot
-        rows = np.array(spread(len(snapshot), offset, limit), np.intp)
+        rows = spread(len(snapshot), offset, limit)
         return JSONResponse({"chips": chips(snapshot, rows), "total": len(snapshot)})
 
     return await served.reading.run(work)
 
 
-@router.get(
-    "/{id}/thumbnail",
-    response_class=Response,
-    responses=_THUMBNAIL,
-    openapi_extra=_ID_PARAMETER,
-)
+@router.get("/{id}/thumbnail", response_class=Response, responses=_THUMBNAIL, openapi_extra=_ID_PARAMETER)
 async def thumbnail(served: GalleryDependency, id: ChipId, request: Request) -> Response:
     """Return the thumbnail of a chip."""
 
     def work() -> Response:
         snapshot = served.gallery.snapshot
-        row = _row(snapshot, id)
-        content = bytes(snapshot.read(row, ["thumbnail"])[0]["thumbnail"])
+        content = bytes(snapshot.read(known_rows(snapshot, [id]), ["thumbnail"])[0]["thumbnail"])
         # A digest of the content: another gallery at this address may have a chip of the same id.
         headers = {"ETag": f'"1-{hashlib.sha256(content).hexdigest()[:24]}"', "Cache-Control": "private, no-cache"}
         if headers["ETag"] in request.headers.get("if-none-match", ""):
@@ -101,13 +81,13 @@ async def thumbnail(served: GalleryDependency, id: ChipId, request: Request) -> 
     return await served.reading.run(work)
 
 
-@router.get("/{id}", response_model=ChipAnswer, responses=PROBLEMS, openapi_extra=_ID_PARAMETER)
+@router.get("/{id}", response_model=ChipAnswer, openapi_extra=_ID_PARAMETER)
 async def read_chip(served: GalleryDependency, id: ChipId) -> Response:
     """Return the metadata of a chip."""
 
     def work() -> Response:
         snapshot = served.gallery.snapshot
-        return JSONResponse(chips(snapshot, _row(snapshot, id))[0])
+        return JSONResponse(chips(snapshot, known_rows(snapshot, [id]))[0])
 
     return await served.reading.run(work)
 
@@ -116,35 +96,27 @@ async def read_chip(served: GalleryDependency, id: ChipId) -> Response:
     "",
     status_code=201,
     response_model=NewChipAnswer,
-    dependencies=[needs("write")],
-    responses=_ADDED,
+    responses={200: {"description": "it is in the gallery already", "model": NewChipAnswer}},
+    dependencies=_WRITE,
     openapi_extra={"requestBody": _FORM},
 )
 async def add(request: Request, served: GalleryDependency) -> Response:
     """Add an image as a chip; its id is a digest of its bytes."""
     content, description = await _form(request, served.settings.json_bytes)
-    upload = await served.read_image(content, turned=False)
-    embedding = await served.embed(upload)
+    embedding, thumbnail = await served.embed(content, turned=False)
     id = f"upload-{hashlib.sha256(content).hexdigest()[:24]}"
-    row = description.model_dump() | {"id": id, "source": id, "thumbnail": upload.thumbnail}
+    row = description.model_dump() | {"id": id, "source": id, "thumbnail": thumbnail}
 
     def work() -> Response:
         embedder = served.gallery.embedder
-        assert embedder is not None  # read_image has used it
+        assert embedder is not None  # it has embedded the image
         added = served.gallery.add_embeddings([row], embedding, fingerprint=embedder.fingerprint)
         return JSONResponse({"id": id}, 201 if added.added else 200)
 
     return await served.change(work)
 
 
-@router.delete(
-    "/{id}",
-    status_code=204,
-    response_class=Response,
-    dependencies=[needs("write")],
-    responses=PROBLEMS,
-    openapi_extra=_ID_PARAMETER,
-)
+@router.delete("/{id}", status_code=204, response_class=Response, dependencies=_WRITE, openapi_extra=_ID_PARAMETER)
 async def remove(served: GalleryDependency, id: ChipId) -> Response:
     """Remove a chip from the gallery; its source file stays."""
 
@@ -156,14 +128,7 @@ async def remove(served: GalleryDependency, id: ChipId) -> Response:
     return await served.change(work)
 
 
-def _row(snapshot: Snapshot, id: str) -> Rows:
-    row = snapshot.find([id])
-    if row[0] < 0:
-        raise unknown("chip", id)
-    return row
-
-
-async def _form(request: Request, limit: int) -> tuple[bytes, _ImageDescription]:
+async def _form(request: Request, limit: int) -> tuple[bytes, ChipBody]:
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise Problem(415, "media-type", "send multipart/form-data with an image")
     async with request.form(max_files=1, max_fields=3, max_part_size=limit) as form:
@@ -172,6 +137,6 @@ async def _form(request: Request, limit: int) -> tuple[bytes, _ImageDescription]
             raise Problem(422, "input", "the form has no file `image`; add one")
         fields = {name: value for name, value in form.items() if name != "image" and value != ""}
         try:
-            return await image.read(), _ImageDescription.model_validate(fields)
+            return await image.read(), ChipBody.model_validate(fields)
         except ValidationError as error:
             raise Problem(422, "input", sentence_of(error.errors())) from None

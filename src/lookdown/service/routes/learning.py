@@ -8,8 +8,7 @@ from fastapi import APIRouter, Body, Path
 from fastapi.responses import JSONResponse, Response
 
 from lookdown.service.answers import metrics
-from lookdown.service.problems import unknown
-from lookdown.service.routes import PROBLEMS
+from lookdown.service.problems import PROBLEMS, unknown
 from lookdown.service.schemas import (
     AdaptBody,
     EmptyBody,
@@ -24,13 +23,13 @@ from lookdown.service.served_gallery import GalleryDependency, needs
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/v1", tags=["learning"])
+router = APIRouter(prefix="/v1", tags=["learning"], responses=PROBLEMS)
 
 _LEARN = [needs("learn")]
 Nothing = Annotated[EmptyBody | None, Body()]
 
 
-@router.put("/labels", response_model=LabelsAnswer, dependencies=_LEARN, responses=PROBLEMS)
+@router.put("/labels", response_model=LabelsAnswer, dependencies=_LEARN)
 async def label(request: LabelsBody, served: GalleryDependency) -> Response:
     """Label chips; the answer holds the labels from before, to undo the change."""
     ids = [*request.labels, *request.background]
@@ -48,37 +47,37 @@ async def label(request: LabelsBody, served: GalleryDependency) -> Response:
     return await served.change(work)
 
 
-@router.get("/metrics", response_model=MetricsAnswer, responses=PROBLEMS)
+@router.get("/metrics", response_model=MetricsAnswer)
 async def list_metrics(served: GalleryDependency) -> Response:
     """Return the metrics of the gallery, and which is in use."""
     return await served.reading.run(lambda: JSONResponse(metrics(served.gallery)))
 
 
-@router.put("/metrics/current", response_model=MetricsAnswer, dependencies=_LEARN, responses=PROBLEMS)
+@router.put("/metrics/current", response_model=MetricsAnswer, dependencies=_LEARN)
 async def use(request: MetricChoiceBody, served: GalleryDependency) -> Response:
     """Put another metric into use."""
 
     def work() -> Response:
-        served.check_shelved(request.name)
+        served.check_metric(request.name, stored=True)
         served.gallery.use(request.name)
         return JSONResponse(metrics(served.gallery))
 
     return await served.change(work)
 
 
-@router.delete("/metrics/{name}", status_code=204, response_class=Response, dependencies=_LEARN, responses=PROBLEMS)
+@router.delete("/metrics/{name}", status_code=204, response_class=Response, dependencies=_LEARN)
 async def forget(name: Annotated[str, Path(max_length=100)], served: GalleryDependency) -> Response:
     """Drop a metric, except the one in use and the first."""
 
     def work() -> None:
-        served.check_shelved(name)
+        served.check_metric(name, stored=True)
         served.gallery.forget(name)
 
     await served.change(work)
     return Response(status_code=204)
 
 
-@router.post("/adapt", status_code=202, response_model=JobStart, dependencies=_LEARN, responses=PROBLEMS)
+@router.post("/adapt", status_code=202, response_model=JobStart, dependencies=_LEARN)
 async def adapt(served: GalleryDependency, request: Annotated[AdaptBody | None, Body()] = None) -> Job:
     """Estimate a new metric from the chips of the gallery."""
     request = request or AdaptBody()
@@ -86,20 +85,20 @@ async def adapt(served: GalleryDependency, request: Annotated[AdaptBody | None, 
     return served.start("adapt", lambda progress: served.gallery.adapt(**options, use=False, progress=progress))
 
 
-@router.post("/teach", status_code=202, response_model=JobStart, dependencies=_LEARN, responses=PROBLEMS)
+@router.post("/teach", status_code=202, response_model=JobStart, dependencies=_LEARN)
 async def teach(served: GalleryDependency, request: Nothing = None) -> Job:
     """Estimate a new metric with all labels that users have given."""
     return served.start("teach", lambda progress: served.gallery.teach([], [], use=False, progress=progress))
 
 
-@router.post("/calibrate", status_code=202, response_model=JobStart, dependencies=_LEARN, responses=PROBLEMS)
+@router.post("/calibrate", status_code=202, response_model=JobStart, dependencies=_LEARN)
 async def calibrate(served: GalleryDependency, request: Nothing = None) -> Job:
     """Measure the false-alarm rates of the metric in use, on labelled chips."""
     metric = served.gallery.metric  # the one in use now, even if another is in use when the job runs
     return served.start("calibrate", lambda _: served.gallery.calibrate(metric=metric, use=False))
 
 
-@router.get("/jobs/{id}", response_model=Job, responses=PROBLEMS)
+@router.get("/jobs/{id}", response_model=Job)
 async def read_job(id: Annotated[str, Path(max_length=100)], served: GalleryDependency) -> Job:
     """Return the progress of a job, and its result."""
     if (job := served.jobs.get(id)) is None:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import numpy as np
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, Response
 
 from lookdown.service.answers import stats
 from lookdown.service.embedding_map import points, sample
-from lookdown.service.problems import unknown
-from lookdown.service.routes import PROBLEMS, Responses
+from lookdown.service.problems import PROBLEMS, Responses
 from lookdown.service.schemas import EmbeddingMapAnswer, HealthAnswer, Id, StatsAnswer
-from lookdown.service.served_gallery import GalleryDependency
+from lookdown.service.served_gallery import GalleryDependency, known_rows
 
 __all__ = ["router"]
 
@@ -51,12 +49,7 @@ async def embedding_map(
 
     def work() -> Response:
         snapshot = served.gallery.snapshot
-        if ids is None:
-            rows = sample(len(snapshot), limit)
-        else:
-            rows = snapshot.find(ids)
-            if (rows < 0).any():
-                raise unknown("chip", ids[int(np.argmin(rows))])
+        rows = sample(len(snapshot), limit) if ids is None else known_rows(snapshot, ids)
         return JSONResponse({"points": points(snapshot, served.plane(), rows)})
 
     return await served.searching.run(work)

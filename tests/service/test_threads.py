@@ -1,4 +1,4 @@
-"""One thread for the network, and few passes for many requests."""
+"""Bounded threads; and one thread for the network, with few passes for many requests."""
 
 from __future__ import annotations
 
@@ -14,8 +14,68 @@ from numpy.typing import NDArray
 from tests.service.galleries import client_of, encoded, pixels
 
 from lookdown import Gallery
-from lookdown.service.embedding_batcher import EmbeddingBatcher
 from lookdown.service.problems import Problem
+from lookdown.service.service_settings import ServiceSettings
+from lookdown.service.threads import EmbeddingBatcher, ThreadPool
+
+
+def test_work_is_done_elsewhere_and_errors_come_back() -> None:
+    workers = ThreadPool("tests", threads=1, waiting=1, seconds=5)
+
+    def fail() -> None:
+        raise KeyError("x")
+
+    async def main() -> None:
+        assert await workers.run(lambda: threading.current_thread().name) == "lookdown-tests_0"
+        with pytest.raises(KeyError):
+            await workers.run(fail)
+
+    asyncio.run(main())
+    workers.stop(5)
+
+
+def test_the_end_drops_what_waits_and_does_not_wait_for_ever() -> None:
+    workers = ThreadPool("tests", threads=1, waiting=3, seconds=5)
+    gate, entered = threading.Event(), threading.Event()
+
+    def stuck() -> None:
+        entered.set()
+        gate.wait(20)
+
+    running = workers.submit(stuck)
+    waiting = workers.submit(lambda: 2)
+    entered.wait()
+    begin = time.monotonic()
+    workers.stop(0.05)
+    assert time.monotonic() - begin < 2
+    assert (running.done(), waiting.cancelled()) == (False, True)
+    assert all(thread.daemon for thread in workers._threads), "or the process would wait for them"
+    gate.set()
+    workers.stop(5)
+    assert not any(thread.is_alive() for thread in workers._threads)
+
+
+def test_too_much_is_refused_and_what_takes_too_long_is_not_waited_for() -> None:
+    workers = ThreadPool("tests", threads=1, waiting=1, seconds=0.1)
+    gate = threading.Event()
+
+    async def main() -> None:
+        first = asyncio.create_task(workers.run(gate.wait))
+        second = asyncio.create_task(workers.run(lambda: 2))
+        await asyncio.sleep(0)
+        with pytest.raises(Problem) as refused:
+            await workers.run(lambda: 3)
+        assert (refused.value.status_code, refused.value.headers) == (429, {"Retry-After": "1"})
+        for task in (first, second):
+            with pytest.raises(Problem) as slow:
+                await task
+            assert slow.value.status_code == 503
+        gate.set()
+        await asyncio.sleep(0.05)
+        assert await workers.run(lambda: 4) == 4  # the places are free again
+
+    asyncio.run(main())
+    workers.stop(5)
 
 
 def square(value: int, views: int = 1) -> NDArray[np.uint8]:
@@ -33,7 +93,9 @@ def test_what_comes_together_goes_together_and_each_gets_its_own() -> None:
         time.sleep(0.02)
         return first_pixels(squares)
 
-    pool = EmbeddingBatcher(slow, batch=16, batch_seconds=0.01, waiting=100, answer_seconds=10, observe=passes.append)
+    pool = EmbeddingBatcher(
+        slow, ServiceSettings(batch=16, batch_seconds=0.01, waiting=100, answer_seconds=10), passes.append
+    )
 
     async def main() -> None:
         answers = await asyncio.gather(*(pool.embed(square(n, 1 + n % 3)) for n in range(40)))
@@ -50,7 +112,7 @@ def test_what_comes_together_goes_together_and_each_gets_its_own() -> None:
 def test_batching_can_be_off() -> None:
     passes: list[int] = []
     pool = EmbeddingBatcher(
-        first_pixels, batch=1, batch_seconds=0, waiting=100, answer_seconds=10, observe=passes.append
+        first_pixels, ServiceSettings(batch=1, batch_seconds=0, waiting=100, answer_seconds=10), passes.append
     )
 
     async def main() -> None:
@@ -68,7 +130,9 @@ def test_what_fails_before_the_network_is_told_and_the_thread_goes_on() -> None:
         if failing:
             raise failing.pop()
 
-    pool = EmbeddingBatcher(first_pixels, batch=1, batch_seconds=0, waiting=2, answer_seconds=5, observe=observe)
+    pool = EmbeddingBatcher(
+        first_pixels, ServiceSettings(batch=1, batch_seconds=0, waiting=2, answer_seconds=5), observe
+    )
 
     async def main() -> None:
         with pytest.raises(MemoryError):
@@ -89,7 +153,7 @@ def test_a_full_line_an_error_and_patience() -> None:
             raise RuntimeError("broken")
         return first_pixels(squares)
 
-    pool = EmbeddingBatcher(stuck, batch=1, batch_seconds=0, waiting=2, answer_seconds=0.2)
+    pool = EmbeddingBatcher(stuck, ServiceSettings(batch=1, batch_seconds=0, waiting=2, answer_seconds=0.2))
 
     async def main() -> None:
         first = asyncio.create_task(pool.embed(square(9)))
@@ -122,7 +186,7 @@ def test_the_end_does_not_wait_for_a_network_that_is_stuck() -> None:
         gate.wait(20)
         return first_pixels(squares)
 
-    pool = EmbeddingBatcher(stuck, batch=1, batch_seconds=0, waiting=1, answer_seconds=0.01)
+    pool = EmbeddingBatcher(stuck, ServiceSettings(batch=1, batch_seconds=0, waiting=1, answer_seconds=0.01))
 
     async def main() -> None:
         for number in range(2):  # one is in the network, one fills the line
