@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import shapely
 
-from lookdown.gallery.results.fields import flat_fields, search_fields
-from lookdown.gallery.results.footprints import map_geometry
-from lookdown.gallery.results.hit import Results
+from lookdown.gallery.results.geojson import map_geometry
+from lookdown.gallery.results.hit import Results, flat_fields, search_fields
 
 __all__ = ["to_geoparquet"]
 

@@ -72,7 +72,7 @@ def _remarks(results: Results, suffix: str) -> tuple[str, ...]:
     """Say how many hits are not on the map."""
     if suffix not in (".geojson", ".parquet"):
         return ()
-    from lookdown.gallery.results.footprints import map_geometry
+    from lookdown.gallery.results.geojson import map_geometry
 
     missing = sum(map_geometry(hit.footprint) is None for hit in results.hits)
     if not missing:
