@@ -41,7 +41,7 @@ def columns(scenes: NDArray[np.int32]) -> FilterColumns:
         labels=none,
         scenes=CategoricalColumn(tuple(map(str, range(SCENES))), scenes),
         sensors=none,
-        times=np.full(rows, np.datetime64("NaT", "us")),
+        timestamps=none,
         background=np.zeros(rows, np.bool_),
         bounds=np.full((rows, 4), np.nan),
         footprints=lambda rows: [None] * len(rows),

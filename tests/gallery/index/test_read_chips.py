@@ -17,7 +17,7 @@ from lookdown.gallery.index import writer
 from lookdown.gallery.index.registry import ChipRegistry
 from lookdown.gallery.index.sources import ChipGroup
 from lookdown.gallery.index.writer import read_chips
-from lookdown.gallery.store.table import ChipTable
+from lookdown.gallery.store.table import ChipTable, TableLocation
 
 SIZE = 16
 
@@ -51,7 +51,7 @@ def chips(count: int, *, first: int = 0, of_one_scene: bool = False) -> Chips:
 
 @pytest.fixture
 def registry(tmp_path: Path) -> ChipRegistry:
-    return ChipRegistry(ChipTable.create(tmp_path / "g", 2))
+    return ChipRegistry(ChipTable.create(TableLocation(tmp_path / "g"), 2))
 
 
 @pytest.mark.parametrize("of_one_scene", [False, True])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lookdown.gallery.index.registry import ChipRegistry
-from lookdown.gallery.store.table import ChipTable
+from lookdown.gallery.store.table import ChipTable, TableLocation
 
 
 def row(name: str, source: Path | str, polygon: str | None = None) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def row(name: str, source: Path | str, polygon: str | None = None) -> dict[str, 
 
 @pytest.fixture
 def records(tmp_path: Path) -> ChipTable:
-    made = ChipTable.create(tmp_path / "g", 2)
+    made = ChipTable.create(TableLocation(tmp_path / "g"), 2)
     (tmp_path / "1.png").write_text("one")
     made.append([row("1.png", tmp_path / "1.png")], np.ones((1, 2), np.float32), first_key=7)
     return made

@@ -34,7 +34,7 @@ from lookdown.gallery.index import writer
 from lookdown.gallery.index.sources import ChipGroup, chip_groups
 from lookdown.gallery.index.writer import AddReport, add_chips, add_vectors, note_skipped
 from lookdown.gallery.store.inverted_lists import read_lists, write_lists
-from lookdown.gallery.store.table import ChipTable
+from lookdown.gallery.store.table import ChipTable, TableLocation
 from lookdown.networks import Embedder
 from lookdown.progress import no_progress
 
@@ -546,7 +546,7 @@ def test_an_error_that_nobody_has_foreseen_keeps_the_steps_before_it(tmp_path: P
         yield from chip_groups([tmp_path / "a"], Cutting())
         raise StopError
 
-    records = ChipTable.create(tmp_path, 8)
+    records = ChipTable.create(TableLocation(tmp_path), 8)
     with pytest.raises(StopError):
         add_chips(records, embedder, parts(), no_progress)
     assert records.snapshot().ids.to_pylist() == [f"a/{path.name}" for path in paths[:448]]  # 64, 128, 256
@@ -569,7 +569,7 @@ class Eager:
 def test_a_step_is_written_while_the_next_is_in_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "_BATCH_CHIPS", 4)
     paths = archive(tmp_path / "a", 11)
-    records, network = ChipTable.create(tmp_path / "g", 2), Eager()
+    records, network = ChipTable.create(TableLocation(tmp_path / "g"), 2), Eager()
     append, steps, calls = records.append, itertools.count(1), []
 
     def slowly(*arguments: Any, **options: Any) -> None:
@@ -592,7 +592,7 @@ def test_after_a_step_that_could_not_be_written_none_is(
 ) -> None:
     monkeypatch.setattr(writer, "_BATCH_CHIPS", 4)
     archive(tmp_path / "a", 12)
-    records = ChipTable.create(tmp_path / "g", 2)
+    records = ChipTable.create(TableLocation(tmp_path / "g"), 2)
     append, steps, calls = records.append, itertools.count(1), []
 
     def full(*arguments: Any, **options: Any) -> None:
@@ -610,7 +610,7 @@ def test_after_a_step_that_could_not_be_written_none_is(
 def test_a_network_that_fails_keeps_the_steps_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "_BATCH_CHIPS", 4)
     archive(tmp_path / "a", 12)
-    records, network = ChipTable.create(tmp_path / "g", 2), Eager()
+    records, network = ChipTable.create(TableLocation(tmp_path / "g"), 2), Eager()
     embed = network.embed
 
     def failing(squares: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -750,7 +750,7 @@ def test_a_new_chip_is_in_no_list_of_the_index_yet(tmp_path: Path, gallery: Gall
 
 
 def test_vectors_are_added_once_and_the_rows_of_the_caller_stay(tmp_path: Path) -> None:
-    records = ChipTable.create(tmp_path, 3)
+    records = ChipTable.create(TableLocation(tmp_path), 3)
     rows: list[dict[str, Any]] = [{"id": "a"}, {"id": "b", "label": "x", "scene": "s"}, {"id": "a", "label": "late"}]
     vectors = np.arange(1, 10).reshape(3, 3)
     added = add_vectors(records, rows, vectors, 3)
@@ -766,7 +766,7 @@ def test_vectors_are_added_once_and_the_rows_of_the_caller_stay(tmp_path: Path) 
 
 
 def test_many_vectors_come_in_steps(tmp_path: Path) -> None:
-    records = ChipTable.create(tmp_path, 2)
+    records = ChipTable.create(TableLocation(tmp_path), 2)
     vectors = np.random.default_rng(0).normal(size=(66_000, 2)).astype(np.float32)
     added = add_vectors(records, [{"id": f"chip {place}"} for place in range(66_000)], vectors, 2)
     assert added.added == 66_000
@@ -778,14 +778,14 @@ def test_many_vectors_come_in_steps(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [{"label": 5}, {"gsd": "ten"}, {"id": "\udce9"}, {"time": "yesterday"}])
 def test_a_row_with_an_odd_value_is_refused_by_its_name(tmp_path: Path, wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=r"row 0|chip"):
-        add_vectors(ChipTable.create(tmp_path, 2), [{"id": "chip"} | wrong], np.ones((1, 2)), 2)
+        add_vectors(ChipTable.create(TableLocation(tmp_path), 2), [{"id": "chip"} | wrong], np.ones((1, 2)), 2)
 
 
 # The list of what was left out
 
 
 def test_the_list_keeps_any_text(tmp_path: Path) -> None:
-    records = ChipTable.create(tmp_path, 2)
+    records = ChipTable.create(TableLocation(tmp_path), 2)
     file = tmp_path / "skipped.csv"
     skipped = {'a, "b"': "x; y", "two\nlines": "r\r\nn", "船.png": "", "=1+1": "'"}
     note_skipped(file, skipped, records)

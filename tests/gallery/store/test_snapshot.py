@@ -57,7 +57,7 @@ def test_columns_are_as_long_as_the_table() -> None:
         labels=codes,
         scenes=codes,
         sensors=codes,
-        times=np.full(rows, "NaT", dtype="datetime64[us]"),
+        timestamps=CategoricalColumn.from_texts([None] * rows),
         background=np.zeros(rows, dtype=np.bool_),
         bounds=np.full((rows, 4), np.nan),
         footprints=lambda wanted: [None] * len(wanted),

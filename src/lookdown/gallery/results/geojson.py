@@ -18,13 +18,13 @@ from shapely.geometry import mapping
 from shapely.geometry.polygon import orient
 
 from lookdown.gallery.results.hit import Results, flat_fields, search_fields
+from lookdown.gallery.store.snapshot import shapes
 
 __all__ = ["map_geometry", "to_geojson"]
 
 Geometry = Any  # shapely has no types
 
 _DECIMALS = 7  # of a degree: a centimetre
-_KINDS = ("Point", "MultiPoint", "LineString", "MultiLineString", "Polygon", "MultiPolygon")
 _MANY = (shapely.multipoints, shapely.multilinestrings, shapely.multipolygons)  # by dimension
 
 
@@ -56,21 +56,13 @@ def map_geometry(footprint: str | None) -> Geometry | None:
 
     A geometry that runs on beyond the date line is cut there.
     """
-    geometry = _read(footprint) if footprint else None
-    if geometry is None or geometry.geom_type not in _KINDS:
+    (geometry,) = shapes([footprint])
+    if geometry is None:
         return None
     degrees = shapely.get_coordinates(geometry)
-    if not len(degrees) or not np.isfinite(degrees).all() or (np.abs(degrees) > (360, 90)).any():
+    if not len(degrees) or (np.abs(degrees) > (360, 90)).any():
         return None
     return _oriented(_between_the_date_lines(shapely.transform(geometry, _rounded)))  # which drops heights
-
-
-def _read(footprint: str) -> Geometry | None:
-    try:
-        with np.errstate(all="ignore"):  # coordinates may be NaN
-            return shapely.from_wkt(footprint, on_invalid="ignore")
-    except shapely.errors.ShapelyError:  # raised for some texts whatever `on_invalid` is
-        return None
 
 
 def _between_the_date_lines(geometry: Geometry) -> Geometry | None:

@@ -13,9 +13,9 @@ import shapely
 from numpy.typing import NDArray
 
 from lookdown.errors import InputError
-from lookdown.gallery.store.snapshot import FilterColumns
+from lookdown.gallery.store.snapshot import FilterColumns, shapes
 
-__all__ = ["Box", "Region", "shapes"]
+__all__ = ["Box", "Region"]
 
 Box = tuple[float, float, float, float]  # west, south, east, north, in degrees
 Mask = NDArray[np.bool_]
@@ -24,19 +24,7 @@ _TURN, _POLE = 360.0, 90.0  # degrees
 _BOX_FORM = "give west, south, east and north in degrees, 4.1,51.9,4.5,52.1 say"
 _POLYGON_FORM = "give WKT in degrees, POLYGON ((4 51, 5 51, 5 52, 4 51)) say"
 _FARTHEST = 540.0  # degrees: a longitude of 180, and one turn on; no footprint lies beyond
-_SHAPES = re.compile(r"\s*(MULTI)?(POINT|LINESTRING|POLYGON)", re.IGNORECASE)
 _POLYGONS = re.compile(r"\s*(MULTI)?POLYGON", re.IGNORECASE)
-
-
-def shapes(texts: Sequence[str | None]) -> NDArray[np.object_]:
-    """Read a column of WKT; None where a text is missing, cannot be read or is not finite."""
-    # GEOS overflows the stack on nested collections and raises for curves; neither is a footprint.
-    known = [text if text is not None and text.isascii() and _SHAPES.match(text) else None for text in texts]
-    with np.errstate(all="ignore"):  # a coordinate may be NaN or beyond a double
-        geometries: NDArray[np.object_] = shapely.from_wkt(np.array(known, dtype=object), on_invalid="ignore")
-    corners, owners = shapely.get_coordinates(geometries, return_index=True)
-    geometries[owners[~np.isfinite(corners).all(axis=1)]] = None
-    return geometries
 
 
 @dataclass(frozen=True, slots=True)

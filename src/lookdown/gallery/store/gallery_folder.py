@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from lookdown.atomic import explained, is_temporary, write_file
 from lookdown.errors import GalleryBusyError, GalleryError, InputError
 from lookdown.gallery.scale.bucket import BucketLocation, table_address
-from lookdown.gallery.store.table_location import TableLocation
+from lookdown.gallery.store.table import TableLocation
 from lookdown.networks.network_folder import FOLDER as EXPORTED
 
 __all__ = ["GalleryFolder"]
