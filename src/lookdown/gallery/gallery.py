@@ -17,9 +17,8 @@ from lookdown.gallery.index.sources import Cutting, chip_groups
 from lookdown.gallery.index.writer import AddReport, add_chips, add_vectors, note_skipped
 from lookdown.gallery.learning import Labels, MetricUpdate, calibrate, estimate
 from lookdown.gallery.results.hit import Results
-from lookdown.gallery.search.engines import EngineChoice
-from lookdown.gallery.search.examples import Example, as_examples, picture
-from lookdown.gallery.search.request import SearchRequest
+from lookdown.gallery.search.engines.engine import EngineChoice
+from lookdown.gallery.search.request import Example, SearchRequest, as_examples, picture
 from lookdown.gallery.search.searcher_cache import COSINE, SearcherCache
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.gallery_folder import GalleryFolder

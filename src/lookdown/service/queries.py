@@ -13,7 +13,7 @@ from starlette.datastructures import UploadFile
 
 from lookdown.errors import InputError
 from lookdown.gallery import Results, SearchRequest, Where
-from lookdown.gallery.search.examples import Example
+from lookdown.gallery.search.request import Example
 from lookdown.service.answers import redrawn, without_folders
 from lookdown.service.problems import Problem, sentence_of, unknown
 from lookdown.service.schemas import SearchBody

@@ -14,8 +14,15 @@ import numpy as np
 
 from lookdown.errors import GalleryError, InputError, LowRankWarning, UnsupportedOperationError
 from lookdown.gallery.scale.milvus_server import MilvusGallery, MilvusServer
-from lookdown.gallery.search.engines import EngineChoice, EngineName, chosen_engine, make_engine
-from lookdown.gallery.search.engines.engine import Engine, Vectors, VectorStream
+from lookdown.gallery.search.engines.engine import (
+    Engine,
+    EngineChoice,
+    EngineName,
+    Vectors,
+    VectorStream,
+    chosen_engine,
+    make_engine,
+)
 from lookdown.gallery.search.searcher import Searcher
 from lookdown.gallery.store.inverted_lists import read_lists, write_lists
 from lookdown.gallery.store.metric_registry import MetricRegistry
