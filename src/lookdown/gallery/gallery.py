@@ -23,8 +23,7 @@ from lookdown.gallery.search.searcher_cache import COSINE, SearcherCache
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.gallery_folder import GalleryFolder
 from lookdown.gallery.store.metric_registry import MetricInfo, MetricRegistry
-from lookdown.gallery.store.snapshot import ChipLabel, Rows, Snapshot
-from lookdown.gallery.store.stats import GalleryStats, gallery_stats
+from lookdown.gallery.store.snapshot import ChipLabel, GalleryStats, Rows, Snapshot, gallery_stats
 from lookdown.gallery.store.table import ChipTable
 from lookdown.metrics import Cosine, Euclidean, Metric
 from lookdown.networks.exported_embedder import ExportedEmbedder

@@ -33,7 +33,7 @@ from lookdown.gallery import Cutting, Gallery
 from lookdown.gallery.index import writer
 from lookdown.gallery.index.sources import ChipGroup, chip_groups
 from lookdown.gallery.index.writer import AddReport, add_chips, add_vectors, note_skipped
-from lookdown.gallery.store.inverted_lists import read_lists, write_lists
+from lookdown.gallery.search.searcher_cache import read_lists, write_lists
 from lookdown.gallery.store.table import ChipTable, TableLocation
 from lookdown.networks import Embedder
 from lookdown.progress import no_progress
