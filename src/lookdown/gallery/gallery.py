@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from lookdown.adaptation import AdaptationSettings, Method
 from lookdown.errors import GalleryError, InputError
 from lookdown.gallery.index.sources import Cutting, chip_groups
-from lookdown.gallery.index.writer import AddReport, add_chips, add_vectors, note_skipped
+from lookdown.gallery.index.vectors import add_vectors
+from lookdown.gallery.index.writer import AddReport, add_chips, note_skipped
 from lookdown.gallery.learning import Labels, MetricUpdate, calibrate, estimate
 from lookdown.gallery.results.hit import Results
 from lookdown.gallery.search.engines.engine import EngineChoice

@@ -21,9 +21,8 @@ from tests.gallery.scale.running_milvus import free_ports
 
 from lookdown.errors import WorkersError
 from lookdown.gallery import Cutting, Gallery
-from lookdown.gallery.index.registry import ChipRegistry
 from lookdown.gallery.index.sources import chip_groups
-from lookdown.gallery.index.writer import AddReport
+from lookdown.gallery.index.writer import AddReport, ChipRegistry
 from lookdown.gallery.scale import ray_indexing
 from lookdown.gallery.scale.ray_cluster import RayCluster
 from lookdown.gallery.store.table import ChipTable, TableLocation

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -102,11 +103,8 @@ def _sampled(groups: Iterable[ChipGroup], size: int) -> NDArray[np.uint8]:
             break
     for group, positions in listed:
         for position, pixels in group.pixels(positions[:: math.ceil(total / _SAMPLE_CHIPS)], size):
-            if isinstance(pixels, ImageError):
-                continue
-            try:
-                square = letterbox(fit_bands(pixels, 3, group.rows[position]["id"]), size)
-                squares[square.tobytes()] = square  # copies, such as black margins, add no direction
-            except ImageError:
-                continue  # reported when the chip is added
+            if not isinstance(pixels, ImageError):
+                with suppress(ImageError):  # reported when the chip is added
+                    square = letterbox(fit_bands(pixels, 3, group.rows[position]["id"]), size)
+                    squares[square.tobytes()] = square  # copies, such as black margins, add no direction
     return np.stack([*squares.values()]).transpose(0, 3, 1, 2) if squares else np.empty((0, 3, size, size), np.uint8)

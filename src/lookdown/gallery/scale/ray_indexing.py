@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from lookdown.chips.reader import ahead
 from lookdown.errors import WorkersError
-from lookdown.gallery.index.registry import ChipRegistry, Selection, select_new
 from lookdown.gallery.index.sources import ChipGroup, Row
-from lookdown.gallery.index.writer import AddReport, embedded_batches
+from lookdown.gallery.index.writer import AddReport, ChipRegistry, Selection, embedded_batches, select_new
 from lookdown.gallery.scale.ray_cluster import RayCluster, ray_cluster
 from lookdown.gallery.store.table import ChipTable, as_table, schema
 from lookdown.networks.network_folder import PackedNetwork
@@ -77,9 +76,9 @@ class _Embedding:
             outcome.unseen = [self.uri]
             return outcome
         embedder = _open_network(self.network)
-        for batch in embedded_batches(job.groups, embedder):
+        for batch, embeddings in embedded_batches(job.groups, embedder):
             if batch.rows:
-                tables.append(as_table(batch.rows, batch.embeddings, first_key=job.first_key + outcome.added))
+                tables.append(as_table(batch.rows, embeddings, first_key=job.first_key + outcome.added))
             outcome.added += len(batch.rows)
             outcome.skipped |= batch.skipped
             outcome.failed += [{name: row[name] for name in ("id", "source", "polygon")} for row in batch.unreadable]
