@@ -19,16 +19,8 @@ if TYPE_CHECKING:
     import pandas
 
 __all__ = [
-    "FLAT_NAMES",
-    "Hit",
-    "Results",
-    "estimate_fields",
-    "finite",
-    "flat_fields",
-    "hit_fields",
-    "search_fields",
-    "text",
-]
+    "FLAT_NAMES", "Hit", "Results", "estimate_fields", "finite", "flat_fields", "hit_fields", "search_fields", "text",
+]  # fmt: skip
 
 _CRS = "OGC:CRS84"  # degrees, longitude before latitude
 

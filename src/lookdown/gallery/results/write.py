@@ -38,7 +38,11 @@ def write(
     query_thumbnail: a JPEG of the query, for the head of the HTML page.
     """
     suffix = check_path(path, overwrite=overwrite)
-    content = _content(results, suffix, thumbnails, query_thumbnail)
+    options: dict[str, dict[str, Any]]
+    options = {".json": {"thumbnails": thumbnails}, ".html": {"query_thumbnail": query_thumbnail}}
+    module, function = _FORMATS[suffix]
+    convert = getattr(import_module(f"lookdown.gallery.results.{module}"), function)
+    content = convert(results, **options.get(suffix, {}))
     with explained(path):
         write_file(Path(path), content)
     return _remarks(results, suffix)
@@ -57,15 +61,6 @@ def check_path(path: str | Path, *, overwrite: bool = False) -> str:
     if exists and not overwrite:
         raise OutputError(f"{path} exists; name another file, or pass `overwrite=True`")
     return suffix
-
-
-def _content(results: Results, suffix: str, thumbnails: bool, query_thumbnail: bytes | None) -> str | bytes:
-    module, function = _FORMATS[suffix]
-    make = getattr(import_module(f"lookdown.gallery.results.{module}"), function)
-    options: dict[str, dict[str, Any]]
-    options = {".json": {"thumbnails": thumbnails}, ".html": {"query_thumbnail": query_thumbnail}}
-    content: str | bytes = make(results, **options.get(suffix, {}))
-    return content
 
 
 def _remarks(results: Results, suffix: str) -> tuple[str, ...]:

@@ -24,17 +24,9 @@ if TYPE_CHECKING:
     from lookdown.gallery.store.table import TableLocation
 
 __all__ = [
-    "BOUNDS",
-    "CategoricalColumn",
-    "ChipLabel",
-    "Embeddings",
-    "FilterColumns",
-    "GalleryStats",
-    "Rows",
-    "Snapshot",
-    "gallery_stats",
-    "shapes",
-]
+    "BOUNDS", "CategoricalColumn", "ChipLabel", "Embeddings", "FilterColumns", "GalleryStats", "Rows", "Snapshot",
+    "gallery_stats", "shapes",
+]  # fmt: skip
 
 Embeddings = NDArray[np.float32]
 Rows = NDArray[np.intp]  # row numbers in the table, from 0

@@ -21,23 +21,9 @@ from lookdown.metrics.pairwise import half_squares
 from lookdown.suggestions import did_you_mean
 
 __all__ = [
-    "EXACT_ROWS",
-    "SPARE",
-    "Engine",
-    "EngineChoice",
-    "EngineName",
-    "Lists",
-    "Nearest",
-    "VectorStream",
-    "Vectors",
-    "as_points",
-    "chosen_engine",
-    "closeness_to",
-    "make_engine",
-    "mean_of",
-    "nearest_first",
-    "nothing",
-]
+    "EXACT_ROWS", "SPARE", "Engine", "EngineChoice", "EngineName", "Lists", "Nearest", "VectorStream", "Vectors",
+    "as_points", "chosen_engine", "closeness_to", "make_engine", "mean_of", "nearest_first", "nothing",
+]  # fmt: skip
 
 Vectors = NDArray[np.float32]  # (n, r), z = transform(x): L2 distance between them ranks as the metric's score does
 Lists = NDArray[np.int32]  # the list that each row is in, -1 where it is in none yet
