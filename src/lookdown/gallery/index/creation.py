@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookdown.chips.manifest import Manifest
 from lookdown.chips.pixels import fit_bands, letterbox
 from lookdown.errors import GalleryError, ImageError, InputError, OutputError
 from lookdown.gallery.gallery import Gallery
-from lookdown.gallery.index.sources import ChipGroup, Cutting, chip_groups
+from lookdown.gallery.index.sources import ChipGroup, Cutting, Images, chip_groups
 from lookdown.gallery.scale.bucket import BucketLocation, table_address
 from lookdown.gallery.store.gallery_folder import GalleryFolder
 from lookdown.metrics import load_metric
@@ -60,7 +59,7 @@ def gallery_of_run(path: Path, run: Path, *, table: str | None = None) -> Galler
 def gallery_of_pretrained(
     path: Path,
     backbone: str,
-    images: Sequence[str | Path | Manifest],
+    images: Images,
     cutting: Cutting,
     *,
     dimension: int = 64,

@@ -120,11 +120,10 @@ class Region:
         west, south, east, north = self.bounds
         for turn in (_TURN * times for times in range(-3, 4)):
             if west + turn < _FARTHEST and east + turn > -_FARTHEST:
-                yield Region((west + turn, south, east + turn, north), self._polygon_moved(turn))
-
-    def _polygon_moved(self, turn: float) -> Any:
-        # Always a new one: prepared geometries must not be shared between threads, and regions are.
-        return None if self.polygon is None else shapely.transform(self.polygon, lambda at: np.add(at, (turn, 0)))
+                polygon = self.polygon
+                if polygon is not None:  # always a new one: prepared geometries must not be shared between threads
+                    polygon = shapely.transform(polygon, lambda at, turn=turn: np.add(at, (turn, 0)))
+                yield Region((west + turn, south, east + turn, north), polygon)
 
     def _sides(self, bounds: NDArray[np.float64]) -> tuple[Mask, Mask]:
         """Return which bounds lie wholly inside, and which cross the rim, where the footprint must decide."""

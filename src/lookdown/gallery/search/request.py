@@ -126,8 +126,10 @@ def as_examples(
     embeddings: list[Embeddings] = [np.empty((0, snapshot.dimension), np.float32)]
     names = [example for example in several if isinstance(example, str)]
     positions = snapshot.find(names)
-    if not files:
-        _refuse_files(several, names, positions, snapshot)
+    if not files and any(isinstance(example, Path) for example in several):
+        raise InputError("an example is an id, the bytes of an image, pixels or an embedding here, not a path")
+    if not files and (positions < 0).any():
+        raise GalleryError(f"{snapshot.folder} has no chip {names[int(np.argmin(positions))]!r}; see `lookdown search`")
     rows = positions[positions >= 0]
     ids = set(np.array(names, object)[positions >= 0])
     chips = iter(snapshot.embeddings(rows)[:, None] if len(rows) else ())
@@ -162,13 +164,6 @@ def _is_embedding(example: Example) -> bool:
     return isinstance(example, np.ndarray) and (
         example.ndim == 1 or (example.ndim == 2 and np.issubdtype(example.dtype, np.floating))
     )
-
-
-def _refuse_files(examples: list[Example], names: list[str], positions: Rows, snapshot: Snapshot) -> None:
-    if any(isinstance(example, Path) for example in examples):
-        raise InputError("an example is an id, the bytes of an image, pixels or an embedding here, not a path")
-    if (positions < 0).any():
-        raise GalleryError(f"{snapshot.folder} has no chip {names[int(np.argmin(positions))]!r}; see `lookdown search`")
 
 
 def _refuse_unknown(example: Example, snapshot: Snapshot) -> None:

@@ -14,7 +14,6 @@ from lookdown.gallery.search.engines.engine import Engine
 from lookdown.gallery.search.query import SHORTLIST_ROWS, RankedRows, RowSearch
 from lookdown.gallery.search.request import Examples, SearchRequest
 from lookdown.gallery.search.reranking import rerank
-from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.snapshot import Snapshot
 from lookdown.gallery.store.table import schema
 from lookdown.metrics import Metric
@@ -75,10 +74,11 @@ class Searcher:
         if request.expand and not expanded:
             notes += ("No hit was close enough to join the query.",)
         rows_searched = search.rows_searched()
+        unlike = f", unlike {counter_examples.description}" if len(counter_examples.embeddings) else ""
         lowest = hits.scores.min(initial=np.inf) if threshold is None else float(threshold)
         rate = rates.false_alarm_rate(lowest) if np.isfinite(lowest) else None
         return Results(
-            query=_description(examples, counter_examples, where),
+            query=examples.description + unlike + ("" if where is None else f", {where.describe()}"),
             hits=self._hits(hits, rates, request.prior),
             rows_searched=rows_searched,
             metric=self.metric_name,
@@ -113,11 +113,6 @@ class Searcher:
             Hit(rank=rank, score=float(score), posterior=posterior, false_alarm_rate=rate, merged=int(merged), **row)
             for rank, (score, posterior, rate, merged, row) in enumerate(columns, 1)
         )
-
-
-def _description(examples: Examples, counter_examples: Examples, where: Where | None) -> str:
-    unlike = f", unlike {counter_examples.description}" if len(counter_examples.embeddings) else ""
-    return examples.description + unlike + (f", {where.describe()}" if where is not None else "")
 
 
 class Rates:

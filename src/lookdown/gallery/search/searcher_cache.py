@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +33,7 @@ from lookdown.gallery.search.engines.engine import (
 )
 from lookdown.gallery.search.searcher import Searcher
 from lookdown.gallery.store.metric_registry import MetricRegistry
-from lookdown.gallery.store.snapshot import Rows, Snapshot
+from lookdown.gallery.store.snapshot import Embeddings, Snapshot
 from lookdown.gallery.store.table import ChipTable
 from lookdown.metrics import Cosine, GaussianLikelihoodRatio, Metric, MixtureLikelihoodRatio
 from lookdown.metrics.metric import L2Metric
@@ -149,15 +148,18 @@ class SearcherCache:
                 f"{snapshot.dimension}; use one that was fitted on the same network"
             )
         dimensions = int(space.transform(np.ones((1, space.n_features_in_), np.float32)).shape[1])
-        stream = VectorStream(len(snapshot), dimensions, lambda: _vectors(snapshot, space))
+
+        def transformed(embeddings: Embeddings) -> Vectors:
+            return np.asarray(space.transform(embeddings), np.float32)
+
+        stream = VectorStream(len(snapshot), dimensions, lambda: map(transformed, snapshot.batches()))
         if milvus is None:
             return Searcher(snapshot, metric, name, space, self._engine_in_process(snapshot, stream))
         from lookdown.gallery.scale.milvus_engine import MilvusEngine
 
-        def vectors(rows: Rows) -> Vectors:
-            return np.asarray(space.transform(snapshot.embeddings(rows)), np.float32)
-
-        engine = MilvusEngine(stream, snapshot.columns, snapshot.keys, milvus, name, vectors)
+        engine = MilvusEngine(
+            stream, snapshot.columns, snapshot.keys, milvus, name, lambda rows: transformed(snapshot.embeddings(rows))
+        )
         return Searcher(snapshot, metric, name, space, engine)
 
     def _engine_in_process(self, snapshot: Snapshot, stream: VectorStream) -> Engine:
@@ -178,11 +180,6 @@ def search_space(metric: Metric) -> L2Metric:
             warnings.simplefilter("ignore", LowRankWarning)  # given when the metric was estimated
             return metric.shortlist_metric()
     raise UnsupportedOperationError(f"{type(metric).__name__} has no space that a gallery could be searched in")
-
-
-def _vectors(snapshot: Snapshot, space: L2Metric) -> Iterator[Vectors]:
-    for batch in snapshot.batches():
-        yield np.asarray(space.transform(batch), np.float32)
 
 
 def read_lists(file: Path, keys: NDArray[np.int64]) -> Lists | None:

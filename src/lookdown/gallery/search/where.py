@@ -62,7 +62,12 @@ class Where:
         self._settle("box", Region.of_box)
         self._settle("polygon", Region.of_polygon)
         if self.since is not None and self.until is not None:
-            _check_order(earliest(self.since, "since"), latest(self.until, "until"))
+            since, until = earliest(self.since, "since"), latest(self.until, "until")
+            if since > until:
+                raise InputError(
+                    f"`since` {format_time(since)} is after `until` {format_time(until, ends=True)}; exchange them, or "
+                    "omit one"
+                )
 
     @property
     def everything(self) -> bool:
@@ -132,13 +137,6 @@ def _flag(value: Any, field: str) -> bool:
     if not isinstance(value, bool):
         raise InputError(f"`{field}` must be True, False or None, got {value!r:.60}")
     return value
-
-
-def _check_order(since: np.datetime64, until: np.datetime64) -> None:
-    if since > until:
-        raise InputError(
-            f"`since` {format_time(since)} is after `until` {format_time(until, ends=True)}; exchange them, or omit one"
-        )
 
 
 def _alternatives(texts: Collection[str]) -> str:

@@ -26,17 +26,7 @@ __all__ = ["GalleryFolder"]
 FORMAT = "lookdown-gallery"
 VERSION = 1
 MARKER = "gallery.json"
-NAMES = {
-    "embedder",
-    EXPORTED,
-    "metrics",
-    "records.lance",
-    "index",
-    "skipped.csv",
-    "writer.lock",
-    "writer.txt",
-    MARKER,
-}
+NAMES = {MARKER, EXPORTED, "embedder", "metrics", "records.lance", "index", "skipped.csv", "writer.lock", "writer.txt"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +63,9 @@ class GalleryFolder:
             )
         try:
             table = description.get("table")
-            location = (
-                TableLocation(path) if table is None else BucketLocation(path, table["address"], table["identity"])
-            )
+            location = TableLocation(path)
+            if table is not None:
+                location = BucketLocation(path, table["address"], table["identity"])
             return cls(path, int(description["dimension"]), description["embedder"], location)
         except (InputError, KeyError, TypeError, ValueError) as error:
             raise GalleryError(f"{file} is damaged ({error!s}); restore it from a copy, or index anew") from error

@@ -68,6 +68,10 @@ class Nearest(NamedTuple):
     rows: Rows
     closeness: NDArray[np.float64]  # -|z - y|^2 / 2, from the differences: the score without the metric's offset
 
+    def at(self, positions: slice | NDArray[np.bool_]) -> Nearest:
+        """Return some of the rows, in the same order."""
+        return Nearest(self.rows[positions], self.closeness[positions])
+
 
 class Engine(Protocol):
     """Vectors and filters behind one search."""

@@ -78,8 +78,7 @@ class InMemoryEngine(ABC):
             else:
                 proposed = self._propose(block, candidates, mask)
             for point, rows in zip(block, proposed, strict=True):
-                ordered = nearest_first(rows, self._closeness(point, rows))
-                results.append(Nearest(ordered.rows[:k], ordered.closeness[:k]))
+                results.append(nearest_first(rows, self._closeness(point, rows)).at(slice(k)))
         return results
 
     def reaching(self, query: Vectors, closeness: float, where: Where | None = None) -> Nearest:
@@ -94,9 +93,8 @@ class InMemoryEngine(ABC):
         else:
             rows = self._suspects(point, least)
             rows = rows if mask is None else rows[mask[rows]]
-        exact = self._closeness(point, rows)
-        enough = exact >= least
-        return nearest_first(rows[enough], exact[enough])
+        near = nearest_first(rows, self._closeness(point, rows))
+        return near.at(near.closeness >= least)
 
     def come_into_use(self) -> None:  # noqa: B027 - there is nothing that every engine must do
         """Do nothing: other processes do not see this engine."""
