@@ -165,6 +165,11 @@ class RowSearch:
         return ranking[ranking.scores >= threshold]
 
     def _scored(self, query: Query, rows: Rows, closeness: Array) -> RankedRows:
+        """Return the final scores of rows that are no examples.
+
+        With counter-examples that is the log-likelihood ratio of "of the examples' kind" to "of another kind, or of the
+        counter-examples'". It is never higher than without them, so they add no false alarm.
+        """
         others = ~np.isin(rows, self.excluded)
         rows, closeness = rows[others], closeness[others]
         if self._is_direct and not len(self.counter_examples):
@@ -177,19 +182,10 @@ class RowSearch:
                 scores[batch] = self._direct_scores(query, closeness[batch])
             else:
                 scores[batch] = query.weights @ self.searcher.metric.score(query.examples, x)
-            scores[batch] -= self._penalty(x)
+            if len(self.counter_examples):
+                unlike = self.searcher.metric.score(self.counter_examples, x).max(axis=0)
+                scores[batch] -= np.logaddexp(0, unlike)
         return RankedRows.of(rows, scores)
-
-    def _penalty(self, x: Embeddings) -> Array:
-        """Return log(1 + e^s), where s is the score against the likeliest counter-example.
-
-        The final score is then the log-likelihood ratio of "of the examples' kind" to "of another kind, or of the
-        counter-examples'". It is never higher than without counter-examples, so they add no false alarm.
-        """
-        if not len(self.counter_examples):
-            return np.zeros(len(x))
-        scores = self.searcher.metric.score(self.counter_examples, x)
-        return np.asarray(np.logaddexp(0, scores.max(axis=0)), np.float64)
 
     def _direct_scores(self, query: Query, closeness: Array) -> Array:
         return np.asarray(self.searcher.space.offset_ - query.spread + closeness)
@@ -212,9 +208,6 @@ def expansion_weights(scores: ArrayLike, own: float, *, alpha: float = 3.0) -> A
     Cosines are thus weighted as in alpha-QE (Radenovic, Tolias and Chum, PAMI 2019, the source of the default 3).
     Log-likelihood ratios can be weighted in the same way, because zero is neutral in both: a hit that scores no more
     than zero is evidence against the query's kind and gets weight 0. So does every hit where `own` is not above zero.
-
-    The mean of the vectors with these weights is the new query. It ranks like the mean of the pairwise scores, where
-    scores are L2 distances after `transform`.
 
     The weights are not relative to the best hit: otherwise it would always count in full, even where the gallery holds
     nothing of the query's kind.

@@ -106,12 +106,11 @@ def chosen_engine(choice: str | MilvusServer, uri: str | None = None) -> EngineN
         return choice
     if choice == "milvus":
         return MilvusServer.from_environment(uri)
-    for name in get_args(EngineName):
-        if choice == name and uri is None:
-            return cast("EngineName", name)
-        if choice == name:
-            raise InputError(f"the engine {name} searches in this process and has no address; omit `uri`")
-    raise InputError(f"there is no engine {choice!r}; {did_you_mean(choice, [*get_args(EngineName), 'milvus'])}")
+    if choice not in get_args(EngineName):
+        raise InputError(f"there is no engine {choice!r}; {did_you_mean(choice, [*get_args(EngineName), 'milvus'])}")
+    if uri is not None:
+        raise InputError(f"the engine {choice} searches in this process and has no address; omit `uri`")
+    return cast("EngineName", choice)
 
 
 def make_engine(
