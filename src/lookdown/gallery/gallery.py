@@ -507,7 +507,7 @@ class Gallery:
 
     def stats(self) -> GalleryStats:
         """Return what the gallery holds, in numbers."""
-        embedder, table = self._folder.fingerprint, self._table.uri
+        embedder, table = self._folder.fingerprint, self._table.location.uri
         return gallery_stats(self.snapshot, self.path, embedder=embedder, metric=self.metric, table=table)
 
     def _updated(self, learn: Callable[..., MetricUpdate], **options: Any) -> MetricUpdate:

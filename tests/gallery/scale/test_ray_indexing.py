@@ -226,7 +226,7 @@ def work(
     records = ChipTable.open(TableLocation(gallery.path))
     monkeypatch.setattr(ray_indexing, "_open_network", lambda network: embedder)
     monkeypatch.setattr(ray_indexing, "_node_id", lambda: "here")
-    return gallery, ray_indexing._Embedding(None, records.uri, records.storage_options)
+    return gallery, ray_indexing._Embedding(None, records.location.uri, records.location.storage_options)
 
 
 def test_a_job_is_written_beside_the_table_and_becomes_part_of_it_by_a_commit(
@@ -275,10 +275,10 @@ def test_a_table_that_a_node_does_not_see_is_refused(
     (job, *_) = ray_indexing._jobs(parts, known, RayCluster("here", 1))
     there = embedding(job)
     for file in there.fragments[0].files:
-        os.unlink(Path(records.uri, "data", file.path))  # noqa: PTH108  # as if it were on the disk of the node
+        os.unlink(Path(records.location.uri, "data", file.path))  # noqa: PTH108  # as if it were on the disk of the node
     blind = ray_indexing._Embedding(None, "/nowhere/records.lance", {})(job)
     assert blind.unseen == ["/nowhere/records.lance"]
-    blind.unseen = [records.uri]
+    blind.unseen = [records.location.uri]
     for outcome in (there, blind):
         with pytest.raises(WorkersError, match=r"does not see the table at .*; put the gallery on a disk that every"):
             ray_indexing._commit(records, [outcome], known, AddReport())

@@ -119,7 +119,7 @@ def test_a_table_in_the_folder_needs_nothing_but_the_folder(tmp_path: Path) -> N
     assert not location.exists()
     table = ChipTable.create(location, 3)
     assert location.exists()
-    assert (table.uri, table.storage_options) == (str(tmp_path / "records.lance"), {})
+    assert (table.location.uri, table.location.storage_options) == (str(tmp_path / "records.lance"), {})
     assert (location.address, location.identity) == (None, None)
     assert location.unlisted_files_are_leftovers
     with location.writing(tmp_path / "writer.lock"):

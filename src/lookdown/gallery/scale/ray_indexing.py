@@ -103,7 +103,7 @@ def add_chips_on_ray(
             done += selection.present + selection.failed
             total += selection.present + selection.failed + len(selection.positions)
             jobs = _jobs(new, registry, cluster)
-            work = _Embedding(network, table.uri, table.storage_options)  # with current credentials
+            work = _Embedding(network, table.location.uri, table.location.storage_options)  # with current credentials
             outcomes: dict[int, _Outcome] = {}
             for index, outcome in cluster.map(work, jobs) if jobs else ():
                 outcomes[index] = outcome
@@ -184,10 +184,11 @@ def _commit(table: ChipTable, outcomes: Sequence[_Outcome], registry: ChipRegist
 def _require_same_disk(table: ChipTable, outcome: _Outcome) -> None:
     """Raise if a node wrote to a disk of its own: the table would refer to files that only that node has."""
     files = [file.path for fragment in outcome.fragments for file in fragment.files]
-    elsewhere = "://" not in table.uri and not all(Path(table.uri, "data", name).is_file() for name in files)
-    if table.uri in outcome.unseen or elsewhere:
+    uri = table.location.uri
+    elsewhere = "://" not in uri and not all(Path(uri, "data", name).is_file() for name in files)
+    if uri in outcome.unseen or elsewhere:
         raise WorkersError(
-            f"{outcome.node} does not see the table at {table.uri}; put the gallery on a disk that every node has "
+            f"{outcome.node} does not see the table at {uri}; put the gallery on a disk that every node has "
             "under the same path"
         )
 

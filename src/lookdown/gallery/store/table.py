@@ -169,7 +169,7 @@ class ChipTable:
     """
 
     def __init__(self, location: TableLocation, dataset: Any) -> None:
-        self._location, self._dataset, self._dataset_options = location, dataset, location.storage_options
+        self.location, self._dataset, self._dataset_options = location, dataset, location.storage_options
         self._lancedb: Any = None
         self._lancedb_options: dict[str, str] = {}
 
@@ -193,41 +193,31 @@ class ChipTable:
             return cls(location, _open_own(location))
 
     @property
-    def uri(self) -> str:
-        """The address of the Lance dataset."""
-        return self._location.uri
-
-    @property
-    def storage_options(self) -> dict[str, str]:
-        """Options for Lance. They may hold credentials: pass them on, and never write them down."""
-        return self._location.storage_options
-
-    @property
     def version(self) -> int:
         """The latest version, whoever wrote it."""
-        with self._location.explaining("cannot be read"):
-            options = self.storage_options
+        with self.location.explaining("cannot be read"):
+            options = self.location.storage_options
             if options != self._dataset_options:  # credentials were renewed
-                self._dataset, self._dataset_options = self._location.open(), options
+                self._dataset, self._dataset_options = self.location.open(), options
             return int(self._dataset.latest_version)
 
     def append(self, rows: Sequence[Mapping[str, Any]], embeddings: Embeddings, *, first_key: int) -> None:
         """Add rows in one step: readers see all of them or none."""
-        with self._location.explaining("cannot be written"):
+        with self.location.explaining("cannot be written"):
             self._latest().add(as_table(rows, embeddings, first_key=first_key))
 
     def commit(self, fragments: Sequence[Any]) -> None:
         """Add rows that other processes have written as fragments of this table, in one step."""
         import lance
 
-        with self._location.explaining("cannot be written"):
+        with self.location.explaining("cannot be written"):
             version = self.version  # before we check the lock: see `_latest`
-            self._location.check_lock()
+            self.location.check_lock()
             lance.LanceDataset.commit(
-                self.uri,
+                self.location.uri,
                 lance.LanceOperation.Append(fragments),
                 read_version=version,
-                storage_options=self.storage_options or None,
+                storage_options=self.location.storage_options or None,
             )
 
     def mark(
@@ -243,7 +233,7 @@ class ChipTable:
 
     def remove(self, keys: NDArray[np.int64]) -> None:
         """Remove rows by their keys."""
-        with self._location.explaining("cannot be written"):
+        with self.location.explaining("cannot be written"):
             for begin in range(0, len(keys), _DELETED_KEYS):
                 listed = ", ".join(str(int(key)) for key in keys[begin : begin + _DELETED_KEYS])
                 self._latest().delete(f"key IN ({listed})")
@@ -253,18 +243,18 @@ class ChipTable:
 
         Hold the lock: files that another process is about to add look like those of a killed writer.
         """
-        with self._location.explaining("cannot be tidied"):
-            unverified = self._location.unlisted_files_are_leftovers
+        with self.location.explaining("cannot be tidied"):
+            unverified = self.location.unlisted_files_are_leftovers
             self._latest().optimize(cleanup_older_than=_KEEP_VERSIONS, delete_unverified=unverified)
 
     def snapshot(self) -> Snapshot:
         """Return the table as it is now."""
-        with self._location.explaining("cannot be read"):
-            return Snapshot(self._location, _open_own(self._location))
+        with self.location.explaining("cannot be read"):
+            return Snapshot(self.location, _open_own(self.location))
 
     def _update(self, columns: Mapping[str, Sequence[Any]]) -> None:
         new = pa.table([*columns.values()], schema=pa.schema([schema(1).field(name) for name in columns]))
-        with self._location.explaining("cannot be written"):
+        with self.location.explaining("cannot be written"):
             self._latest().merge_insert("id").when_matched_update_all().execute(new)
 
     def _latest(self) -> Any:
@@ -272,11 +262,11 @@ class ChipTable:
 
         Check that we still hold the lock after reading the version; a new lock holder invalidates our step.
         """
-        options = self.storage_options
+        options = self.location.storage_options
         if self._lancedb is None or options != self._lancedb_options:  # credentials were renewed
-            self._lancedb, self._lancedb_options = _connect(self._location).open_table(_NAME), options
+            self._lancedb, self._lancedb_options = _connect(self.location).open_table(_NAME), options
         self._lancedb.checkout_latest()
-        self._location.check_lock()
+        self.location.check_lock()
         return self._lancedb
 
 
