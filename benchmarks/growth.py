@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from lookdown import Embedder, Gallery
 from lookdown.adaptation import adapt
 from lookdown.evaluation import evaluate
-from lookdown.gallery.search.engines.exact import ExactEngine
+from lookdown.gallery.search.engines.in_memory import ExactEngine
 from lookdown.gallery.search.engines.ivf import IVFEngine
 from lookdown.lab.bench.growth import Curve, growth_page
 from lookdown.lab.bench.machine import this_machine

@@ -20,7 +20,7 @@ from growth import seconds, vectors
 from indexing import archive, squares
 from lookdown import Cosine, Embedder, Gallery
 from lookdown.adaptation import adapt
-from lookdown.gallery.search.engines.exact import ExactEngine
+from lookdown.gallery.search.engines.in_memory import ExactEngine
 from lookdown.gallery.search.engines.ivf import IVFEngine
 from lookdown.gallery.search.engines.partition import number_of_lists
 from lookdown.lab.bench.machine import this_machine

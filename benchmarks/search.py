@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from lookdown.gallery.search.engines.engine import Engine, Nearest, Vectors, VectorStream
-from lookdown.gallery.search.engines.exact import ExactEngine
+from lookdown.gallery.search.engines.in_memory import ExactEngine
 from lookdown.gallery.search.engines.ivf import IVFEngine
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns
@@ -50,7 +50,7 @@ def stream(z: Vectors) -> VectorStream:
 def no_columns(rows: int) -> FilterColumns:
     """Nothing that a filter could read."""
     none, flags = CategoricalColumn((), np.empty(0, np.int32)), np.zeros(rows, np.bool_)
-    return FilterColumns(none, none, none, np.empty(0, "datetime64[us]"), flags, np.empty((0, 4)), lambda selected: [])
+    return FilterColumns(none, none, none, none, flags, np.empty((0, 4)), lambda selected: [])
 
 
 @dataclass(frozen=True, eq=False)  # known by itself: an array has no hash

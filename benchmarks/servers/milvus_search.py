@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from lookdown.gallery.scale.milvus_engine import MilvusEngine
 from lookdown.gallery.scale.milvus_server import MilvusGallery, MilvusServer
 from lookdown.gallery.search.engines.engine import Nearest, Vectors
-from lookdown.gallery.search.engines.exact import ExactEngine
+from lookdown.gallery.search.engines.in_memory import ExactEngine
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns
 from search import chips, one_by_one, recall, stream
@@ -41,7 +41,7 @@ def columns(scenes: NDArray[np.int32]) -> FilterColumns:
         labels=none,
         scenes=CategoricalColumn(tuple(map(str, range(SCENES))), scenes),
         sensors=none,
-        times=np.full(rows, np.datetime64("NaT", "us")),
+        timestamps=none,
         background=np.zeros(rows, np.bool_),
         bounds=np.full((rows, 4), np.nan),
         footprints=lambda rows: [None] * len(rows),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lookdown import GaussianLikelihoodRatio
 from lookdown.gallery import Gallery
-from lookdown.gallery.search.engines import EngineChoice
+from lookdown.gallery.search.engines.engine import EngineChoice
 
 Embeddings = NDArray[np.float32]
 

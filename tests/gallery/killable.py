@@ -27,7 +27,7 @@ import torch
 from tests.gallery.galleries import Embeddings, kinds
 
 from lookdown.gallery import Gallery
-from lookdown.gallery.index import writer
+from lookdown.gallery.index import vectors, writer
 from lookdown.gallery.scale import bucket
 from lookdown.gallery.search.where import Where
 from lookdown.networks import Embedder
@@ -203,7 +203,7 @@ def index(say: Say, gallery: str, images: str, embedder: str) -> None:
 
 def add(say: Say, gallery: str, name: str, chips: int, lease: float) -> None:
     """Add chips in steps of a few, to a table in a bucket, and say the last id of each step once it is in."""
-    writer._STEP_VECTORS, bucket.LEASE_SECONDS = STEP, lease
+    vectors._STEP_VECTORS, bucket.LEASE_SECONDS = STEP, lease
     opened = Gallery.open(gallery)
     append = opened._table.append
 

@@ -57,7 +57,7 @@ def index(
     from lookdown.gallery import Cutting, Gallery
     from lookdown.gallery.index.creation import gallery_of_pretrained, gallery_of_run, is_run
     from lookdown.gallery.index.sources import chip_groups
-    from lookdown.gallery.search.engines import chosen_engine
+    from lookdown.gallery.search.engines.engine import chosen_engine
 
     cutting = Cutting(
         windows=tuple(window or (64,)),

@@ -58,7 +58,7 @@ def search(
     from lookdown.gallery.results.json_text import to_json
     from lookdown.gallery.results.terminal_table import table
     from lookdown.gallery.results.write import check_path, write
-    from lookdown.gallery.search.engines import chosen_engine
+    from lookdown.gallery.search.engines.engine import chosen_engine
 
     paths = {".csv": csv, ".geojson": geojson, ".parquet": geoparquet, ".html": html}
     files = {suffix: path for suffix, path in paths.items() if path is not None}

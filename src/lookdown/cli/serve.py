@@ -42,7 +42,7 @@ def serve(
 ) -> None:
     """Serve a gallery over HTTP, with a page to search it."""
     from lookdown.gallery import Gallery
-    from lookdown.gallery.search.engines import chosen_engine
+    from lookdown.gallery.search.engines.engine import chosen_engine
     from lookdown.service.server import serve as run
     from lookdown.service.service_settings import ServiceSettings
 

@@ -6,6 +6,6 @@ from lookdown.gallery.learning import MetricUpdate
 from lookdown.gallery.results.hit import Hit, Results
 from lookdown.gallery.search.request import SearchRequest
 from lookdown.gallery.search.where import Where
-from lookdown.gallery.store.stats import GalleryStats
+from lookdown.gallery.store.snapshot import GalleryStats
 
 __all__ = ["Cutting", "Gallery", "GalleryStats", "Hit", "MetricUpdate", "Results", "SearchRequest", "Where"]

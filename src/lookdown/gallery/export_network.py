@@ -86,13 +86,13 @@ def export_network(
     overwrite: replace exports that are there.
     note: called with each step that begins.
     """
-    source = _of_run(owner) if is_run(owner) else _of_gallery(owner)
     note("reading chips")
-    chips = source.chips(data, labelled=int8)
+    source = (_of_run if is_run(owner) else _of_gallery)(owner, data, labelled=int8)
+    chips = source.chips
     if not len(chips.measured):
         raise ExportError(f"{owner} has no chips that can be read, on which to compare the export; give `data`")
     space = Space.of(search_space(source.metric).transform, source.embedder.settings.dimension, source.metric_name)
-    with source.writing():
+    with source.writing:
         note(f"exporting to {runtime}")
         folder = owner / FOLDER / runtime
         compared = chips.measured[:: max(1, len(chips.measured) // _COMPARED_CHIPS)][:_COMPARED_CHIPS]
@@ -110,38 +110,32 @@ class _Source:
     embedder: Embedder
     metric: Metric
     metric_name: str
-    chips: Callable[..., _Chips]
-    writing: Callable[[], AbstractContextManager[None]]
+    chips: _Chips
+    writing: AbstractContextManager[None]
 
 
-def _of_run(run: Path) -> _Source:
+def _of_run(run: Path, data: Path | None, *, labelled: bool) -> _Source:
     folder = RunFolder.open(run)
     if not folder.finished:
         raise ExportError(f"{run} is not finished; continue with `lookdown train --resume {run}`")
-    embedder = load_embedder(run / "embedder")
-    recipe = folder.recipe
-
-    def chips(data: Path | None, *, labelled: bool) -> _Chips:
-        manifest = Manifest.read(data or recipe.data.manifest)
-        trained = manifest.with_role("train")
-        used = trained if len(trained) else manifest
-        return _of_manifest(used, embedder.settings, recipe.data.held_out, recipe.seed, labelled=labelled)
-
-    return _Source(embedder, load_metric(run / "metric"), "the metric of the run", chips, nullcontext)
+    embedder, recipe = load_embedder(run / "embedder"), folder.recipe
+    manifest = Manifest.read(data or recipe.data.manifest)
+    trained = manifest.with_role("train")
+    used = trained if len(trained) else manifest
+    chips = _of_manifest(used, embedder.settings, recipe.data.held_out, recipe.seed, labelled=labelled)
+    return _Source(embedder, load_metric(run / "metric"), "the metric of the run", chips, nullcontext())
 
 
-def _of_gallery(path: Path) -> _Source:
+def _of_gallery(path: Path, data: Path | None, *, labelled: bool) -> _Source:
     gallery = Gallery.open(path)
     if gallery.embedder is None:
         raise ExportError(f"{path} holds vectors from elsewhere and has no network; export it where it was made")
     embedder = load_embedder(path / "embedder")
-
-    def chips(data: Path | None, *, labelled: bool) -> _Chips:
-        if data is not None:
-            return _of_manifest(Manifest.read(data), embedder.settings, _JUDGING_SHARE, 0, labelled=labelled)
-        return _of_thumbnails(gallery, embedder.settings, labelled=labelled)
-
-    return _Source(embedder, gallery.read_metric(gallery.metric), gallery.metric, chips, gallery.writing)
+    if data is None:
+        chips = _of_thumbnails(gallery, embedder.settings, labelled=labelled)
+    else:
+        chips = _of_manifest(Manifest.read(data), embedder.settings, _JUDGING_SHARE, 0, labelled=labelled)
+    return _Source(embedder, gallery.read_metric(gallery.metric), gallery.metric, chips, gallery.writing())
 
 
 def _of_manifest(manifest: Manifest, settings: EmbedderSettings, share: float, seed: int, *, labelled: bool) -> _Chips:

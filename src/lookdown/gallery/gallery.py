@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lookdown.adaptation import AdaptationSettings, Method
 from lookdown.errors import GalleryError, InputError
-from lookdown.gallery.index.sources import Cutting, chip_groups
-from lookdown.gallery.index.writer import AddReport, add_chips, add_vectors, note_skipped
+from lookdown.gallery.index.sources import Cutting, Images, chip_groups
+from lookdown.gallery.index.vectors import add_vectors
+from lookdown.gallery.index.writer import AddReport, add_chips, note_skipped
 from lookdown.gallery.learning import Labels, MetricUpdate, calibrate, estimate
 from lookdown.gallery.results.hit import Results
-from lookdown.gallery.search.engines import EngineChoice
-from lookdown.gallery.search.examples import Example, as_examples, picture
-from lookdown.gallery.search.request import SearchRequest
+from lookdown.gallery.search.engines.engine import EngineChoice
+from lookdown.gallery.search.request import Example, SearchRequest, as_examples, picture
 from lookdown.gallery.search.searcher_cache import COSINE, SearcherCache
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.gallery_folder import GalleryFolder
 from lookdown.gallery.store.metric_registry import MetricInfo, MetricRegistry
-from lookdown.gallery.store.snapshot import ChipLabel, Rows, Snapshot
-from lookdown.gallery.store.stats import GalleryStats, gallery_stats
+from lookdown.gallery.store.snapshot import ChipLabel, GalleryStats, Rows, Snapshot, gallery_stats
 from lookdown.gallery.store.table import ChipTable
 from lookdown.metrics import Cosine, Euclidean, Metric
 from lookdown.networks.exported_embedder import ExportedEmbedder
 from lookdown.networks.network_folder import FOLDER as EXPORTED
 from lookdown.networks.network_folder import AnyEmbedder, fastest
 from lookdown.progress import Progress, no_progress
-
-if TYPE_CHECKING:
-    from lookdown.chips.manifest import Manifest
 
 __all__ = ["Gallery"]
 
@@ -120,7 +117,7 @@ class Gallery:
     def from_images(
         cls,
         path: str | Path,
-        images: str | Path | Manifest | Sequence[str | Path | Manifest],
+        images: Images,
         *,
         embedder: str = "tf_efficientnet_lite0",
         cutting: Cutting | None = None,
@@ -143,12 +140,11 @@ class Gallery:
         """
         from lookdown.gallery.index.creation import gallery_of_pretrained
 
-        several: list[Any] = [*images] if isinstance(images, list | tuple) else [images]
         cutting = cutting or Cutting()
         gallery = gallery_of_pretrained(
-            Path(path), embedder, several, cutting, dimension=dimension, progress=progress, table=table
+            Path(path), embedder, images, cutting, dimension=dimension, progress=progress, table=table
         )
-        gallery.add(several, cutting=cutting, progress=progress)
+        gallery.add(images, cutting=cutting, progress=progress)
         return gallery
 
     @classmethod
@@ -156,7 +152,7 @@ class Gallery:
         cls,
         path: str | Path,
         run: str | Path,
-        images: str | Path | Manifest | Sequence[str | Path | Manifest] = (),
+        images: Images = (),
         *,
         cutting: Cutting | None = None,
         progress: Progress = no_progress,
@@ -172,10 +168,9 @@ class Gallery:
         """
         from lookdown.gallery.index.creation import gallery_of_run
 
-        several: list[Any] = [*images] if isinstance(images, list | tuple) else [images]
         gallery = gallery_of_run(Path(path), Path(run), table=table)
-        if several:
-            gallery.add(several, cutting=cutting, progress=progress)
+        if not isinstance(images, list | tuple) or images:
+            gallery.add(images, cutting=cutting, progress=progress)
         return gallery
 
     @classmethod
@@ -236,7 +231,7 @@ class Gallery:
 
     def add(
         self,
-        images: str | Path | Manifest | Sequence[str | Path | Manifest],
+        images: Images,
         *,
         cutting: Cutting | None = None,
         every_role: bool = False,
@@ -259,8 +254,7 @@ class Gallery:
         """
         if self.embedder is None:
             raise GalleryError(f"{self.path} has no embedder; embed the images yourself and use add_embeddings")
-        several: list[Any] = list(images) if isinstance(images, list | tuple) else [images]
-        parts = chip_groups(several, cutting or Cutting(), every_role=every_role)
+        parts = chip_groups(images, cutting or Cutting(), every_role=every_role)
         with self._folder.writing():
             if workers is None:
                 added = add_chips(self._table, self.embedder, parts, progress)
@@ -402,17 +396,17 @@ class Gallery:
         """
         if len(ids) != len(labels):
             raise InputError(f"give as many labels as ids; got {len(labels)} and {len(ids)}")
-        if twice := {name for name in (*ids, *background) if [*ids, *background].count(name) > 1}:
+        chips = [*ids, *background]
+        if twice := [name for name, count in Counter(chips).items() if count > 1]:
             raise InputError(f"chip {min(twice)} is named twice; give one label per chip")
         if wrong := [label for label in labels if label is not None and not (isinstance(label, str) and label)]:
             raise InputError(f"a label is a text or None, got {wrong[0]!r}; give the name of a kind")
         with self._folder.writing():
             self.refresh()
-            self._rows([*ids, *background])
-            before = self.snapshot.labels_of([*ids, *background])
-            names = [*labels, *[None] * len(background)]
-            empty = [*[False] * len(ids), *[True] * len(background)]
-            self._table.mark([*ids, *background], names, empty, marked=marked)
+            self._rows(chips)
+            before = self.snapshot.labels_of(chips)
+            empty = [False] * len(ids) + [True] * len(background)
+            self._table.mark(chips, [*labels, *[None] * len(background)], empty, marked=marked)
         self.refresh()
         return before
 
@@ -435,7 +429,7 @@ class Gallery:
         """
         if len(ids) or len(background):
             self.label(ids, labels, background=background)
-        return self._estimate("taught", seed=seed, use=use, progress=progress)
+        return self._updated(estimate, kind="taught", seed=seed, use=use, progress=progress)
 
     def adapt(
         self,
@@ -465,7 +459,7 @@ class Gallery:
             from lookdown.gallery.scale.ray_cluster import ray_shards
 
             options["shards"] = partial(ray_shards, self._table, workers)
-        return self._estimate("adapted", **options, progress=progress)
+        return self._updated(estimate, kind="adapted", progress=progress, **options)
 
     def calibrate(
         self, *, metric: str | None = None, labels: Labels = "all", seed: int = 0, use: bool = True
@@ -480,11 +474,7 @@ class Gallery:
 
             gallery.calibrate()
         """
-        with self._folder.writing():
-            self.refresh()
-            update = calibrate(self.snapshot, self._registry, metric=metric, labels=labels, seed=seed, use=use)
-        self.refresh()
-        return update
+        return self._updated(calibrate, metric=metric, labels=labels, seed=seed, use=use)
 
     def metrics(self) -> list[MetricInfo]:
         """Return a description of each metric, oldest first."""
@@ -517,13 +507,13 @@ class Gallery:
 
     def stats(self) -> GalleryStats:
         """Return what the gallery holds, in numbers."""
-        embedder, table = self._folder.fingerprint, self._table.uri
+        embedder, table = self._folder.fingerprint, self._table.location.uri
         return gallery_stats(self.snapshot, self.path, embedder=embedder, metric=self.metric, table=table)
 
-    def _estimate(self, kind: Literal["adapted", "taught"], **options: Any) -> MetricUpdate:
+    def _updated(self, learn: Callable[..., MetricUpdate], **options: Any) -> MetricUpdate:
         with self._folder.writing():
             self.refresh()
-            update = estimate(self.snapshot, self._registry, kind, **options)
+            update = learn(self.snapshot, self._registry, **options)
         self.refresh()
         return update
 

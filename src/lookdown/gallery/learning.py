@@ -82,7 +82,8 @@ def estimate(
         )
     if not adaptation.metric.pseudo_labelled_:
         return MetricUpdate(metric=registry.current, changed=False, helped=False, reason=adaptation.reason)
-    added = registry.add(adaptation.metric, kind, adaptation.reason, base=source, taught_by=_ids(snapshot, labelled))
+    taught_by = snapshot.ids.take(np.flatnonzero(labelled)).to_pylist()
+    added = registry.add(adaptation.metric, kind, adaptation.reason, base=source, taught_by=taught_by)
     if use:
         registry.use(added.name)
     return MetricUpdate(metric=added.name, changed=True, helped=adaptation.helped, reason=adaptation.reason)
@@ -142,7 +143,3 @@ def _classes(snapshot: Snapshot, labelled: NDArray[np.bool_]) -> NDArray[np.int6
     empty = np.flatnonzero(labelled & snapshot.columns.background)
     classes[empty] = len(labels.values) + np.arange(len(empty))
     return classes
-
-
-def _ids(snapshot: Snapshot, chosen: NDArray[np.bool_]) -> list[str]:
-    return list(snapshot.ids.take(np.flatnonzero(chosen)).to_pylist())

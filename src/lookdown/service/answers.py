@@ -16,8 +16,8 @@ from shapely.geometry import mapping
 
 from lookdown.errors import GalleryError
 from lookdown.gallery import Gallery, Results
-from lookdown.gallery.results.fields import finite, hit_fields, search_fields, text
-from lookdown.gallery.results.footprints import map_geometry
+from lookdown.gallery.results.geojson import map_geometry
+from lookdown.gallery.results.hit import finite, hit_fields, search_fields, text
 from lookdown.gallery.store.snapshot import Rows, Snapshot
 from lookdown.service.service_settings import ServiceSettings
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.errors import NotCalibratedError
-from lookdown.gallery.results.fields import estimate_fields
-from lookdown.gallery.search.rates import Rates
+from lookdown.gallery.results.hit import estimate_fields
+from lookdown.gallery.search.searcher import Rates
 from lookdown.metrics import Metric
 from lookdown.metrics.metric import Answer
 

@@ -18,7 +18,7 @@ from lookdown.chips.photographs import open_photograph, quietly
 from lookdown.chips.pixels import fit_bands, read_chip, turned_squares
 from lookdown.errors import ImageError
 from lookdown.gallery.index.thumbnails import thumbnail
-from lookdown.gallery.search.examples import TIFF
+from lookdown.gallery.search.request import TIFF
 from lookdown.service.problems import Problem
 
 __all__ = ["Upload", "kind_of", "read_upload"]

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from lookdown.chips.pixels import letterbox
 from lookdown.errors import ImageError
 from lookdown.gallery.index import writer
-from lookdown.gallery.index.registry import ChipRegistry
 from lookdown.gallery.index.sources import ChipGroup
-from lookdown.gallery.index.writer import read_chips
-from lookdown.gallery.store.table import ChipTable
+from lookdown.gallery.index.writer import ChipRegistry, read_chips
+from lookdown.gallery.store.table import ChipTable, TableLocation
 
 SIZE = 16
 
@@ -51,7 +50,7 @@ def chips(count: int, *, first: int = 0, of_one_scene: bool = False) -> Chips:
 
 @pytest.fixture
 def registry(tmp_path: Path) -> ChipRegistry:
-    return ChipRegistry(ChipTable.create(tmp_path / "g", 2))
+    return ChipRegistry(ChipTable.create(TableLocation(tmp_path / "g"), 2))
 
 
 @pytest.mark.parametrize("of_one_scene", [False, True])
@@ -70,10 +69,10 @@ def test_chips_come_in_their_order_with_their_thumbnails(
     assert [len(batch.rows) for batch in batches] == [40, len(good) - 40]
     assert all(batch.squares.flags.c_contiguous for batch in batches)
     assert all(row["thumbnail"].startswith(b"\xff\xd8") for batch in batches for row in batch.rows)
-    assert sum(batch.others.failed for batch in batches) == 90 - len(good)
+    assert sum(batch.done - len(batch.rows) - batch.present for batch in batches) == 90 - len(good)
     assert sum(len(batch.unreadable) for batch in batches) == 90 - len(good)
     assert batches[-1].total == 90
-    reasons = {name: reason for batch in batches for name, reason in batch.others.skipped.items()}
+    reasons = {name: reason for batch in batches for name, reason in batch.skipped.items()}
     assert reasons["/archive/5.png"] == "5 is broken"
     assert "6.png has 5 bands" in reasons["/archive/6.png"]
 
@@ -82,7 +81,7 @@ def test_what_cannot_be_read_is_forgotten_and_what_is_read_is_not(registry: Chip
     (batch,) = read_chips([chips(8)], registry, bands=3, size=SIZE)
     assert [row["id"] for row in batch.unreadable] == ["5.png", "6.png"]
     (again,) = read_chips([chips(8)], registry, bands=3, size=SIZE)
-    assert (again.others.present, again.others.failed) == (6, 2)
+    assert (again.present, again.done - len(again.rows) - again.present) == (6, 2)
 
 
 def test_without_a_registry_every_chip_is_read() -> None:

@@ -28,13 +28,13 @@ from tests.chips.layouts import save_image
 
 from lookdown.chips.manifest import Manifest
 from lookdown.chips.pixels import letterbox, read_chip
-from lookdown.errors import InputError
 from lookdown.gallery import Cutting, Gallery
 from lookdown.gallery.index import writer
 from lookdown.gallery.index.sources import ChipGroup, chip_groups
-from lookdown.gallery.index.writer import AddReport, add_chips, add_vectors, note_skipped
-from lookdown.gallery.store.inverted_lists import read_lists, write_lists
-from lookdown.gallery.store.table import ChipTable
+from lookdown.gallery.index.vectors import add_vectors
+from lookdown.gallery.index.writer import AddReport, ChipRegistry, add_chips, note_skipped
+from lookdown.gallery.search.searcher_cache import read_lists, write_lists
+from lookdown.gallery.store.table import ChipTable, TableLocation
 from lookdown.networks import Embedder
 from lookdown.progress import no_progress
 
@@ -546,7 +546,7 @@ def test_an_error_that_nobody_has_foreseen_keeps_the_steps_before_it(tmp_path: P
         yield from chip_groups([tmp_path / "a"], Cutting())
         raise StopError
 
-    records = ChipTable.create(tmp_path, 8)
+    records = ChipTable.create(TableLocation(tmp_path), 8)
     with pytest.raises(StopError):
         add_chips(records, embedder, parts(), no_progress)
     assert records.snapshot().ids.to_pylist() == [f"a/{path.name}" for path in paths[:448]]  # 64, 128, 256
@@ -569,7 +569,7 @@ class Eager:
 def test_a_step_is_written_while_the_next_is_in_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "_BATCH_CHIPS", 4)
     paths = archive(tmp_path / "a", 11)
-    records, network = ChipTable.create(tmp_path / "g", 2), Eager()
+    records, network = ChipTable.create(TableLocation(tmp_path / "g"), 2), Eager()
     append, steps, calls = records.append, itertools.count(1), []
 
     def slowly(*arguments: Any, **options: Any) -> None:
@@ -592,7 +592,7 @@ def test_after_a_step_that_could_not_be_written_none_is(
 ) -> None:
     monkeypatch.setattr(writer, "_BATCH_CHIPS", 4)
     archive(tmp_path / "a", 12)
-    records = ChipTable.create(tmp_path / "g", 2)
+    records = ChipTable.create(TableLocation(tmp_path / "g"), 2)
     append, steps, calls = records.append, itertools.count(1), []
 
     def full(*arguments: Any, **options: Any) -> None:
@@ -610,7 +610,7 @@ def test_after_a_step_that_could_not_be_written_none_is(
 def test_a_network_that_fails_keeps_the_steps_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "_BATCH_CHIPS", 4)
     archive(tmp_path / "a", 12)
-    records, network = ChipTable.create(tmp_path / "g", 2), Eager()
+    records, network = ChipTable.create(TableLocation(tmp_path / "g"), 2), Eager()
     embed = network.embed
 
     def failing(squares: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -749,43 +749,8 @@ def test_a_new_chip_is_in_no_list_of_the_index_yet(tmp_path: Path, gallery: Gall
 # Vectors from elsewhere
 
 
-def test_vectors_are_added_once_and_the_rows_of_the_caller_stay(tmp_path: Path) -> None:
-    records = ChipTable.create(tmp_path, 3)
-    rows: list[dict[str, Any]] = [{"id": "a"}, {"id": "b", "label": "x", "scene": "s"}, {"id": "a", "label": "late"}]
-    vectors = np.arange(1, 10).reshape(3, 3)
-    added = add_vectors(records, rows, vectors, 3)
-    assert (added.added, added.present) == (2, 1)
-    assert rows == [{"id": "a"}, {"id": "b", "label": "x", "scene": "s"}, {"id": "a", "label": "late"}]
-    snapshot = records.snapshot()
-    np.testing.assert_array_equal(snapshot.embeddings(), vectors[:2])
-    first, second = snapshot.read(np.arange(2), ["id", "source", "scene", "scene_group", "label", "thumbnail"])
-    nothing = {"source": "", "thumbnail": b""}
-    assert first == nothing | {"id": "a", "scene": "a", "scene_group": "a", "label": None}
-    assert second == nothing | {"id": "b", "scene": "s", "scene_group": "s", "label": "x"}
-    assert add_vectors(records, [], np.empty((0, 3)), 3).added == 0
-
-
-def test_many_vectors_come_in_steps(tmp_path: Path) -> None:
-    records = ChipTable.create(tmp_path, 2)
-    vectors = np.random.default_rng(0).normal(size=(66_000, 2)).astype(np.float32)
-    added = add_vectors(records, [{"id": f"chip {place}"} for place in range(66_000)], vectors, 2)
-    assert added.added == 66_000
-    snapshot = records.snapshot()
-    assert (np.diff(snapshot.keys) > 0).all()
-    np.testing.assert_array_equal(snapshot.embeddings(), vectors)
-
-
-@pytest.mark.parametrize("wrong", [{"label": 5}, {"gsd": "ten"}, {"id": "\udce9"}, {"time": "yesterday"}])
-def test_a_row_with_an_odd_value_is_refused_by_its_name(tmp_path: Path, wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"row 0|chip"):
-        add_vectors(ChipTable.create(tmp_path, 2), [{"id": "chip"} | wrong], np.ones((1, 2)), 2)
-
-
-# The list of what was left out
-
-
 def test_the_list_keeps_any_text(tmp_path: Path) -> None:
-    records = ChipTable.create(tmp_path, 2)
+    records = ChipTable.create(TableLocation(tmp_path), 2)
     file = tmp_path / "skipped.csv"
     skipped = {'a, "b"': "x; y", "two\nlines": "r\r\nn", "船.png": "", "=1+1": "'"}
     note_skipped(file, skipped, records)
@@ -800,3 +765,65 @@ def test_the_list_keeps_any_text(tmp_path: Path) -> None:
     with file.open(newline="", encoding="utf-8") as lines:
         found = {row["item"]: row["reason"] for row in csv.DictReader(lines)}
     assert found == {'a, "b"': "x; y", "船.png": "now for another reason", "=1+1": "'"}
+
+
+def row(name: str, source: Path | str, polygon: str | None = None) -> dict[str, Any]:
+    return {"id": name, "source": str(source), "polygon": polygon, "scene": "s", "scene_group": "s"} | {
+        "background": False,
+        "thumbnail": b"",
+    }
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> ChipTable:
+    made = ChipTable.create(TableLocation(tmp_path / "g"), 2)
+    (tmp_path / "1.png").write_text("one")
+    made.append([row("1.png", tmp_path / "1.png")], np.ones((1, 2), np.float32), first_key=7)
+    return made
+
+
+def test_what_is_there_is_not_new_by_its_place_whatever_it_is_called(records: ChipTable, tmp_path: Path) -> None:
+    known = ChipRegistry(records)
+    assert not known.add(row("1.png", tmp_path / "1.png"), named_by_path=True)
+    assert not known.add(row("folder/1.png", tmp_path / "1.png"), named_by_path=True)
+    assert known.add(row("1.png:0,0,9,9", tmp_path / "1.png", "POLYGON ((0 0, 9 9, 0 9, 0 0))"), named_by_path=True)
+
+
+def test_another_file_of_the_name_gets_a_mark_and_the_same_mark_again(records: ChipTable, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "1.png").write_text("another")
+    names = []
+    for _ in range(2):
+        other = row("1.png", tmp_path / "other" / "1.png")
+        assert ChipRegistry(records).add(other, named_by_path=True)
+        names.append(other["id"])
+    assert names[0] == names[1]
+    assert names[0].startswith("1.png#")
+
+
+def test_a_file_that_is_gone_was_moved(records: ChipTable, tmp_path: Path) -> None:
+    (tmp_path / "1.png").rename(tmp_path / "2.png")
+    known = ChipRegistry(records)
+    assert not known.add(row("1.png", tmp_path / "2.png"), named_by_path=True)
+    assert known.moved == {"1.png": str(tmp_path / "2.png")}
+
+
+def test_a_copy_of_a_chip_of_a_manifest_is_the_same_chip(records: ChipTable, tmp_path: Path) -> None:
+    (tmp_path / "copy.png").write_text("one")
+    assert not ChipRegistry(records).add(row("1.png", tmp_path / "copy.png"), named_by_path=False)
+    assert ChipRegistry(records).add(row("1.png", tmp_path / "copy.png"), named_by_path=True)
+
+
+def test_what_was_forgotten_is_new_again(records: ChipTable, tmp_path: Path) -> None:
+    known = ChipRegistry(records)
+    broken = row("2.png", tmp_path / "2.png")
+    assert known.add(broken, named_by_path=True)
+    known.forget(broken)
+    assert known.add(broken, named_by_path=True)
+
+
+def test_numbers_begin_above_all_that_were_given(records: ChipTable) -> None:
+    first = ChipRegistry(records).next_key
+    assert first > 7
+    records.remove(np.array([7]))
+    assert ChipRegistry(records).next_key > first

@@ -13,9 +13,8 @@ import pytest
 import shapely
 from tests.gallery.results.found import NAUGHTY, bare, found, hit, naughty
 
-from lookdown.gallery.results.fields import flat_fields
 from lookdown.gallery.results.geoparquet import to_geoparquet
-from lookdown.gallery.results.hit import Results
+from lookdown.gallery.results.hit import Results, flat_fields
 from lookdown.metrics.estimate import Estimate
 
 ACROSS = "POLYGON ((179.9 -17, 180.2 -17, 180.2 -16.5, 179.9 -16.5, 179.9 -17))"

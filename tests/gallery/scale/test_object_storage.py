@@ -95,8 +95,8 @@ def test_the_folder_knows_the_table_and_no_credentials(tmp_path: Path, table: st
             content = file.read_bytes()
             assert KEY.encode() not in content
             assert SECRET.encode() not in content
-    assert gallery._table.uri == f"{table}/records.lance"
-    assert gallery._table.storage_options["aws_access_key_id"] == KEY
+    assert gallery._table.location.uri == f"{table}/records.lance"
+    assert gallery._table.location.storage_options["aws_access_key_id"] == KEY
     Gallery.open(tmp_path / "g", table=table)
     with pytest.raises(GalleryError, match=f"has its table at {table}/records.lance, and it stays there; omit"):
         Gallery.open(tmp_path / "g", table=f"{table}2")
@@ -159,7 +159,7 @@ def test_of_writers_at_once_in_copies_one_writes_and_none_is_lost(tmp_path: Path
 def test_a_killed_writer_holds_others_up_for_a_while_and_loses_nothing_it_had_said(
     tmp_path: Path, table: str, nursery: Nursery, store: RunningStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bucket, "LEASE", LEASE)
+    monkeypatch.setattr(bucket, "LEASE_SECONDS", LEASE)
     vector_gallery(tmp_path / "g", 10, table=table)
     copy = copied(tmp_path / "g")
     for number, (folder, waits) in enumerate([(copy, True), (tmp_path / "g", False)]):
@@ -188,7 +188,7 @@ def test_a_killed_writer_holds_others_up_for_a_while_and_loses_nothing_it_had_sa
 def test_a_writer_that_slept_too_long_stops_when_it_wakes(
     tmp_path: Path, table: str, nursery: Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bucket, "LEASE", LEASE)
+    monkeypatch.setattr(bucket, "LEASE_SECONDS", LEASE)
     vector_gallery(tmp_path / "g", 10, table=table)
     copy = copied(tmp_path / "g")
     child = nursery.start(killable.add, tmp_path / "g", "sleeper", 400, LEASE)

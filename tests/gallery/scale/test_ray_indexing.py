@@ -21,12 +21,11 @@ from tests.gallery.scale.running_milvus import free_ports
 
 from lookdown.errors import WorkersError
 from lookdown.gallery import Cutting, Gallery
-from lookdown.gallery.index.registry import ChipRegistry
 from lookdown.gallery.index.sources import chip_groups
-from lookdown.gallery.index.writer import AddReport
+from lookdown.gallery.index.writer import AddReport, ChipRegistry
 from lookdown.gallery.scale import ray_indexing
 from lookdown.gallery.scale.ray_cluster import RayCluster
-from lookdown.gallery.store.table import ChipTable
+from lookdown.gallery.store.table import ChipTable, TableLocation
 from lookdown.networks import Embedder
 
 CHIPS = 160
@@ -224,17 +223,17 @@ def work(
     embedder: Embedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Gallery, ray_indexing._Embedding]:
     gallery = Gallery.create(tmp_path / "gallery", embedder)
-    records = ChipTable.open(gallery.path)
+    records = ChipTable.open(TableLocation(gallery.path))
     monkeypatch.setattr(ray_indexing, "_open_network", lambda network: embedder)
     monkeypatch.setattr(ray_indexing, "_node_id", lambda: "here")
-    return gallery, ray_indexing._Embedding(None, records.uri, records.storage_options)
+    return gallery, ray_indexing._Embedding(None, records.location.uri, records.location.storage_options)
 
 
 def test_a_job_is_written_beside_the_table_and_becomes_part_of_it_by_a_commit(
     archive: Path, work: tuple[Gallery, ray_indexing._Embedding]
 ) -> None:
     gallery, embedding = work
-    records = ChipTable.open(gallery.path)
+    records = ChipTable.open(TableLocation(gallery.path))
     known = ChipRegistry(records)
     ((parts, told), last) = ray_indexing._steps(chip_groups([archive], CUTTING), known, 100)
     jobs = ray_indexing._jobs(parts, known, RayCluster("here", 2))
@@ -254,7 +253,7 @@ def test_images_that_a_node_does_not_see_are_told_and_not_taken_for_broken_ones(
 ) -> None:
     gallery, embedding = work
     shutil.copytree(archive / "tanker", tmp_path / "tanker")
-    records = ChipTable.open(gallery.path)
+    records = ChipTable.open(TableLocation(gallery.path))
     known = ChipRegistry(records)
     ((parts, _),) = ray_indexing._steps(chip_groups([tmp_path / "tanker"], Cutting()), known, 1000)
     (tmp_path / "tanker").rename(tmp_path / "unmounted")
@@ -270,16 +269,16 @@ def test_a_table_that_a_node_does_not_see_is_refused(
     archive: Path, work: tuple[Gallery, ray_indexing._Embedding]
 ) -> None:
     gallery, embedding = work
-    records = ChipTable.open(gallery.path)
+    records = ChipTable.open(TableLocation(gallery.path))
     known = ChipRegistry(records)
     ((parts, _),) = ray_indexing._steps(chip_groups([archive], CUTTING), known, 1000)
     (job, *_) = ray_indexing._jobs(parts, known, RayCluster("here", 1))
     there = embedding(job)
     for file in there.fragments[0].files:
-        os.unlink(Path(records.uri, "data", file.path))  # noqa: PTH108  # as if it were on the disk of the node
+        os.unlink(Path(records.location.uri, "data", file.path))  # noqa: PTH108  # as if it were on the disk of the node
     blind = ray_indexing._Embedding(None, "/nowhere/records.lance", {})(job)
     assert blind.unseen == ["/nowhere/records.lance"]
-    blind.unseen = [records.uri]
+    blind.unseen = [records.location.uri]
     for outcome in (there, blind):
         with pytest.raises(WorkersError, match=r"does not see the table at .*; put the gallery on a disk that every"):
             ray_indexing._commit(records, [outcome], known, AddReport())

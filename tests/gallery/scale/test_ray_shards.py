@@ -16,7 +16,7 @@ from lookdown.gallery import Gallery
 from lookdown.gallery.scale import ray_cluster
 from lookdown.gallery.scale.ray_cluster import RayCluster, RayShards, ray_shards
 from lookdown.gallery.store.snapshot import Embeddings
-from lookdown.gallery.store.table import ChipTable
+from lookdown.gallery.store.table import ChipTable, TableLocation
 from lookdown.metrics import PairMoments
 
 
@@ -41,7 +41,7 @@ def test_metrics_and_moments_are_those_of_one_process(
     gallery = holed(tmp_path / "g")
     ids = gallery.snapshot.ids.to_pylist()
     gallery.label(ids[:40], [f"kind {place % 4}" for place in range(40)])
-    with ray_shards(ChipTable.open(gallery.path), nodes.address) as parts:
+    with ray_shards(ChipTable.open(TableLocation(gallery.path)), nodes.address) as parts:
         found = reduce(add, parts.map(moments))
     whole = moments(gallery.snapshot.embeddings(), 0)
     assert found.samples == whole.samples == 992
@@ -64,7 +64,7 @@ def test_rows_are_fetched_and_read_in_parts_as_the_snapshot_has_them(
         RayCluster, "map", lambda self, work, jobs: reversed([(index, work(job)) for index, job in enumerate(jobs)])
     )
     gallery = holed(tmp_path / "g")
-    table, snapshot = ChipTable.open(gallery.path), gallery.snapshot
+    table, snapshot = ChipTable.open(TableLocation(gallery.path)), gallery.snapshot
     parts = RayShards(RayCluster("here", 2), table, snapshot)
     gallery.remove([snapshot.ids[0].as_py()])  # later than the snapshot
     whole = snapshot.embeddings()

@@ -15,8 +15,8 @@ import shapely
 from numpy.typing import NDArray
 
 from lookdown.errors import InputError
-from lookdown.gallery.search.region import Region, shapes
-from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns, Rows
+from lookdown.gallery.search.region import Region
+from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns, Rows, shapes
 
 RING = "POLYGON ((0 0, 12 0, 12 12, 0 12, 0 0), (3 3, 3 9, 9 9, 9 3, 3 3))"
 
@@ -33,9 +33,9 @@ class Footprints:
         self.texts = texts
         self.read: list[int] = []
         nothing = CategoricalColumn.from_texts([None] * len(texts))
-        times, background = np.full(len(texts), "NaT", "datetime64[us]"), np.zeros(len(texts), np.bool_)
+        background = np.zeros(len(texts), np.bool_)
         bounds = shapely.bounds(shapes(texts)).reshape(-1, 4)
-        self.columns = FilterColumns(nothing, nothing, nothing, times, background, bounds, self._footprints)
+        self.columns = FilterColumns(nothing, nothing, nothing, nothing, background, bounds, self._footprints)
 
     def _footprints(self, rows: Rows) -> list[str | None]:
         self.read += rows.tolist()
@@ -172,7 +172,8 @@ def test_a_footprint_that_crosses_itself_still_has_a_place() -> None:
 def test_text_that_nests_without_end_does_not_end_the_process() -> None:
     script = """
 from lookdown.errors import InputError
-from lookdown.gallery.search.region import Region, shapes
+from lookdown.gallery.search.region import Region
+from lookdown.gallery.store.snapshot import shapes
 deep = "GEOMETRYCOLLECTION (" * 300_000
 assert shapes([deep])[0] is None
 try:

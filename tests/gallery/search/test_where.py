@@ -18,7 +18,6 @@ import shapely.affinity
 from lookdown.errors import InputError
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns
-from lookdown.gallery.store.timestamps import parse_times
 
 TEXTS = [
     "tanker", "Tanker", "tanker ", "it's", "' OR 1=1 --", '"', "%", "_", "*", "a\nb", "", "None", "🚢", "é", "e\u0301",
@@ -49,7 +48,7 @@ def columns_of(chips: Sequence[Chip]) -> FilterColumns:
         labels=CategoricalColumn.from_texts([chip.label for chip in chips]),
         scenes=CategoricalColumn.from_texts([chip.scene for chip in chips]),
         sensors=CategoricalColumn.from_texts([chip.sensor for chip in chips]),
-        times=parse_times([chip.time_text for chip in chips]),
+        timestamps=CategoricalColumn.from_texts([chip.time_text for chip in chips]),
         background=np.array([chip.background for chip in chips], dtype=np.bool_),
         bounds=shapely.bounds(shapes).reshape(-1, 4),
         footprints=lambda rows: [chips[row].footprint for row in rows],

@@ -11,7 +11,7 @@ import pytest
 
 from lookdown.errors import GalleryBusyError, GalleryError
 from lookdown.gallery.store.gallery_folder import GalleryFolder
-from lookdown.gallery.store.table_location import TableLocation
+from lookdown.gallery.store.table import TableLocation
 
 
 def finished(path: Path) -> GalleryFolder:

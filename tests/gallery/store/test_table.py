@@ -9,13 +9,13 @@ import pytest
 from tests.gallery.galleries import kinds, rows_of, vector_gallery
 
 from lookdown.errors import GalleryError
-from lookdown.gallery.store.table import ChipTable
+from lookdown.gallery.store.table import ChipTable, TableLocation, first_line
 
 
 def filled(path: Path, n: int = 50) -> tuple[ChipTable, np.ndarray, list[dict[str, object]]]:
     X, y = kinds(n)
     rows = [row | {"thumbnail": b"jpeg %d" % place} for place, row in enumerate(rows_of(y))]
-    records = ChipTable.create(path, 8)
+    records = ChipTable.create(TableLocation(path), 8)
     for begin in range(0, n, 20):
         records.append(rows[begin : begin + 20], X[begin : begin + 20], first_key=begin)
     return records, X, rows
@@ -53,7 +53,7 @@ def test_columns_hold_what_filters_ask_for(tmp_path: Path) -> None:
 def test_a_snapshot_stays_while_others_write(tmp_path: Path) -> None:
     records, X, rows = filled(tmp_path)
     before = records.snapshot()
-    writer = ChipTable.open(tmp_path)
+    writer = ChipTable.open(TableLocation(tmp_path))
     writer.remove(np.arange(10))
     writer.mark([str(rows[30]["id"])], ["new"], [False])
     writer.tidy()
@@ -81,7 +81,7 @@ def test_chips_are_found_by_name_whatever_it_is(tmp_path: Path) -> None:
 
 
 def test_an_empty_table_has_no_rows(tmp_path: Path) -> None:
-    snapshot = ChipTable.create(tmp_path, 3).snapshot()
+    snapshot = ChipTable.create(TableLocation(tmp_path), 3).snapshot()
     assert len(snapshot) == 0
     assert snapshot.embeddings().shape == (0, 3)
     assert list(snapshot.batches()) == []
@@ -91,7 +91,7 @@ def test_an_empty_table_has_no_rows(tmp_path: Path) -> None:
 
 def test_a_table_that_is_gone_is_named(tmp_path: Path) -> None:
     with pytest.raises(GalleryError, match=r"the table of .* cannot be opened: .*; check the folder"):
-        ChipTable.open(tmp_path)
+        ChipTable.open(TableLocation(tmp_path))
 
 
 def test_a_mark_taken_away_is_no_mark(tmp_path: Path) -> None:
@@ -112,3 +112,21 @@ def test_few_and_many_ids_are_found_alike(tmp_path: Path) -> None:
     assert gallery.snapshot.find(ids).tolist() == one_by_one
     assert one_by_one[-3:] == [-1, -1, 3]
     assert gallery.snapshot.find([]).tolist() == []
+
+
+def test_a_table_in_the_folder_needs_nothing_but_the_folder(tmp_path: Path) -> None:
+    location = TableLocation(tmp_path)
+    assert not location.exists()
+    table = ChipTable.create(location, 3)
+    assert location.exists()
+    assert (table.location.uri, table.location.storage_options) == (str(tmp_path / "records.lance"), {})
+    assert (location.address, location.identity) == (None, None)
+    assert location.unlisted_files_are_leftovers
+    with location.writing(tmp_path / "writer.lock"):
+        location.check_lock()
+
+
+def test_what_lance_says_of_its_source_is_left_out() -> None:
+    noisy = "LanceError(IO): Generic S3 error: no space, /home/runner/lance/src/io.rs:12:9\nmore"
+    assert first_line(OSError(noisy)) == "no space"
+    assert first_line(ValueError()) == "ValueError"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lookdown.chips.manifest import Manifest
 from lookdown.chips.pixels import fit_bands, letterbox
 from lookdown.errors import GalleryError, ImageError, InputError, OutputError
 from lookdown.gallery.gallery import Gallery
-from lookdown.gallery.index.sources import ChipGroup, Cutting, chip_groups
+from lookdown.gallery.index.sources import ChipGroup, Cutting, Images, chip_groups
 from lookdown.gallery.scale.bucket import BucketLocation, table_address
 from lookdown.gallery.store.gallery_folder import GalleryFolder
 from lookdown.metrics import load_metric
@@ -59,7 +59,7 @@ def gallery_of_run(path: Path, run: Path, *, table: str | None = None) -> Galler
 def gallery_of_pretrained(
     path: Path,
     backbone: str,
-    images: Sequence[str | Path | Manifest],
+    images: Images,
     cutting: Cutting,
     *,
     dimension: int = 64,
@@ -102,11 +102,8 @@ def _sampled(groups: Iterable[ChipGroup], size: int) -> NDArray[np.uint8]:
             break
     for group, positions in listed:
         for position, pixels in group.pixels(positions[:: math.ceil(total / _SAMPLE_CHIPS)], size):
-            if isinstance(pixels, ImageError):
-                continue
-            try:
-                square = letterbox(fit_bands(pixels, 3, group.rows[position]["id"]), size)
-                squares[square.tobytes()] = square  # copies, such as black margins, add no direction
-            except ImageError:
-                continue  # reported when the chip is added
+            if not isinstance(pixels, ImageError):
+                with suppress(ImageError):  # reported when the chip is added
+                    square = letterbox(fit_bands(pixels, 3, group.rows[position]["id"]), size)
+                    squares[square.tobytes()] = square  # copies, such as black margins, add no direction
     return np.stack([*squares.values()]).transpose(0, 3, 1, 2) if squares else np.empty((0, 3, size, size), np.uint8)

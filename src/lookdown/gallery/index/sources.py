@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from lookdown.chips.imagery import SUFFIXES, TIFF, SceneReader, open_scene
 from lookdown.chips.manifest import Manifest, polygon_wkt
@@ -18,8 +18,9 @@ from lookdown.errors import ImageError, InputError, SourceError
 from lookdown.gallery.index.thumbnails import MAX_OWN_BYTES, own_thumbnail
 from lookdown.gallery.store.timestamps import earliest
 
-__all__ = ["ChipGroup", "Cutting", "Row", "chip_groups"]
+__all__ = ["ChipGroup", "Cutting", "Images", "Row", "chip_groups"]
 
+Images: TypeAlias = str | Path | Manifest | Sequence[str | Path | Manifest]
 Row = dict[str, Any]  # columns of the table without the embedding; with a thumbnail if the file can serve as one
 
 _JPEG = frozenset({".jpeg", ".jpg"})
@@ -78,9 +79,7 @@ class ChipGroup(ABC):
         return replace(self, rows=[self.rows[position] for position in wanted], skipped={})
 
 
-def chip_groups(
-    images: Sequence[str | Path | Manifest], cutting: Cutting, *, every_role: bool = False
-) -> Iterator[ChipGroup]:
+def chip_groups(images: Images, cutting: Cutting, *, every_role: bool = False) -> Iterator[ChipGroup]:
     """Yield the chips of manifests, of folders with all images below them, and of single images, in a fixed order.
 
     A path that does not exist is refused at once, before hours of work.
@@ -88,7 +87,8 @@ def chip_groups(
     every_role: take all chips of a manifest with roles, not only those for the gallery. Chips that a metric was trained
         on score better than others.
     """
-    sources = [source if isinstance(source, Manifest) else _opened(Path(source)) for source in images]
+    several: list[Any] = [*images] if isinstance(images, list | tuple) else [images]
+    sources = [source if isinstance(source, Manifest) else _opened(Path(source)) for source in several]
     return (group for source in sources for group in _groups(source, cutting, every_role))
 
 
@@ -112,18 +112,17 @@ def _groups(source: Manifest | Path, cutting: Cutting, every_role: bool) -> Iter
         yield from _of_manifest(gallery if len(gallery) and not every_role else source)
         return
     path = Path(os.path.abspath(source))  # noqa: PTH100  # without dots, and with links unresolved
-    chips: list[_File] = []
-    for file in [_File.single(path)] if path.is_file() else _images(path):
-        scene = None if cutting.whole else _as_scene(file, cutting)
-        if scene is None:
-            chips.append(file)
-        else:
+    chips: list[Row] = []
+    for file in [_File(path.name, path.parent.resolve() / path.name)] if path.is_file() else _images(path):
+        if not cutting.whole and (scene := _as_scene(file, cutting)):
             yield scene
+        else:
+            chips.append(_row(file, cutting, file.label if cutting.classes else None))
         if len(chips) == _GROUP_IMAGES:
-            yield _Images([_whole(chip, cutting) for chip in chips])
+            yield _Images(chips)
             chips = []
     if chips:
-        yield _Images([_whole(chip, cutting) for chip in chips])
+        yield _Images(chips)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +132,6 @@ class _File:
     name: str
     path: Path
     label: str | None = None
-
-    @classmethod
-    def single(cls, path: Path) -> _File:
-        return cls(path.name, path.parent.resolve() / path.name)
 
 
 def _images(folder: Path) -> Iterator[_File]:
@@ -182,7 +177,9 @@ class _Images(ChipGroup):
         content = _small_jpeg(path)
         pixels = read_chip(path, side=side, content=content)
         if row["footprint"] is None and path.suffix.lower() in TIFF:
-            row |= {name: value for name, value in _location(path).items() if row[name] is None}
+            with open_scene(path) as scene:
+                row["footprint"] = scene.footprint(_corners(0, 0, scene.width, scene.height))
+                row["gsd"] = scene.gsd if row["gsd"] is None else row["gsd"]
         if content is not None and (own := own_thumbnail(content)):  # the bytes that were decoded
             row["thumbnail"] = own
         return pixels
@@ -209,11 +206,10 @@ class _Windows(ChipGroup):
         return replace(self, rows=rows, skipped={}, boxes=boxes)
 
     def _cut(self, scene: SceneReader, position: int) -> Chip | ImageError:
-        x0, y0, x1, y1 = self.boxes[position]
-        row = self.rows[position]
-        row |= {"footprint": scene.footprint(((x0, y0), (x1, y0), (x1, y1), (x0, y1))), "gsd": scene.gsd}
+        box = self.boxes[position]
+        self.rows[position].update(footprint=scene.footprint(_corners(*box)), gsd=scene.gsd)
         try:
-            return scene.read((x0, y0, x1, y1))
+            return scene.read(box)
         except ImageError as error:
             return error
 
@@ -267,26 +263,19 @@ def _first_bytes(path: Path, count: int) -> bytes:
         return b""  # reading it reports what is wrong
 
 
-def _whole(file: _File, cutting: Cutting) -> Row:
-    label = file.label if cutting.classes else None
-    row = _row(file, cutting) | {"id": file.name, "polygon": None, "footprint": None, "gsd": None}
-    return row | {"label": None if label == "background" else label, "background": label == "background"}
-
-
-def _row(file: _File, cutting: Cutting) -> Row:
+def _row(file: _File, cutting: Cutting, label: str | None = None) -> Row:
     return {
+        "id": file.name,
         "source": str(file.path),
         "scene": file.name,
         "scene_group": file.name,
-        "label": None,
-        "background": False,
+        **dict.fromkeys(("polygon", "footprint", "gsd")),
+        "label": None if label == "background" else label,
+        "background": label == "background",
         "time": cutting.time,
         "sensor": cutting.sensor,
     }
 
 
-def _location(path: Path) -> Row:
-    """Return where on Earth a GeoTIFF is."""
-    with open_scene(path) as scene:
-        corners = ((0, 0), (scene.width, 0), (scene.width, scene.height), (0, scene.height))
-        return {"footprint": scene.footprint(corners), "gsd": scene.gsd}
+def _corners(x0: int, y0: int, x1: int, y1: int) -> tuple[tuple[int, int], ...]:
+    return (x0, y0), (x1, y0), (x1, y1), (x0, y1)

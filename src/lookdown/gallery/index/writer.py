@@ -1,55 +1,44 @@
-"""Chips into the table: read ahead, embedded in batches, and each batch written while the next is embedded."""
+"""Chips into the table: new ones are selected, read ahead, embedded, and written while the next are embedded."""
 
 from __future__ import annotations
 
 import csv
+import filecmp
+import hashlib
 import io
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from lookdown.atomic import explained, write_file
 from lookdown.chips.pixels import Chip, fit_bands, letterbox
 from lookdown.chips.reader import Group, ahead, read_squares
-from lookdown.errors import ImageError, InputError
-from lookdown.gallery.index.registry import ChipRegistry, Selection, as_text, select_new
+from lookdown.errors import ImageError
 from lookdown.gallery.index.sources import ChipGroup, Row
 from lookdown.gallery.index.thumbnails import thumbnail
+from lookdown.gallery.store.snapshot import Embeddings
 from lookdown.gallery.store.table import ChipTable
-from lookdown.gallery.store.timestamps import parse_time
 from lookdown.progress import Progress
 
 if TYPE_CHECKING:
     from lookdown.networks.network_folder import AnyEmbedder
 
 __all__ = [
-    "AddReport",
-    "ChipBatch",
-    "EmbeddedBatch",
-    "add_chips",
-    "add_vectors",
-    "embedded_batches",
-    "note_skipped",
-    "read_chips",
-]
+    "AddReport", "ChipBatch", "ChipRegistry", "Selection", "add_chips", "as_text", "embedded_batches", "note_skipped",
+    "read_chips", "select_new",
+]  # fmt: skip
 
 _BATCH_CHIPS = 512  # written in one step: a killed process loses at most these, a few seconds of work
 _FIRST_BATCH_CHIPS = 64  # doubled from batch to batch, so that the network soon has work
 _TIDY_STEPS = 128  # steps between two merges of small files
-_STEP_VECTORS = 65_536  # vectors that are added in one step
-_TYPES: dict[str, Any] = {
-    **dict.fromkeys(("id", "source", "scene", "scene_group", "polygon", "footprint", "time", "sensor", "label"), str),
-    "gsd": int | float | np.number,
-    "background": bool | np.bool_,
-    "thumbnail": bytes,
-}
 
 
 @dataclass(slots=True)
@@ -61,6 +50,67 @@ class AddReport:
     skipped: dict[str, str] = field(default_factory=dict)  # the reason for each file that could not be used
 
 
+class ChipRegistry:
+    """The ids and files that are already in the gallery."""
+
+    def __init__(self, records: ChipTable) -> None:
+        snapshot = records.snapshot()
+        sources = snapshot.texts("source")
+        self._sources = dict(zip(snapshot.ids.to_pylist(), sources, strict=True))
+        self._windows = set(zip(sources, snapshot.texts("polygon"), strict=True))
+        self.moved: dict[str, str] = {}  # the new file of each chip whose file was moved, by its id
+        # Versions only rise, whatever is removed, so no key is ever used twice.
+        self.next_key = max(int(snapshot.keys.max(initial=-1)) + 1, snapshot.version << 32)
+
+    def add_id(self, row: Row) -> bool:
+        """Register a chip by its id alone; return whether it is new."""
+        return self._sources.setdefault(row["id"], row) is row
+
+    def add(self, row: Row, *, named_by_path: bool) -> bool:
+        """Register a chip; return whether it is new, under this id or another.
+
+        Two files in different folders may have the same name. The second then gets an id of its own, unless the first
+        is gone: then the archive was moved, and it is the same chip. A copy of a manifest's chip is also the same chip.
+        """
+        window = row["source"], row["polygon"]
+        if window in self._windows:
+            return False
+        source = self._sources.get(row["id"])
+        if source is not None:
+            if not Path(source).exists():
+                self.moved[row["id"]] = row["source"]
+                return False
+            if not named_by_path and _is_copy(source, row["source"]):
+                return False
+            row["id"] += "#" + hashlib.sha256(row["source"].encode()).hexdigest()[:8]
+            if row["id"] in self._sources:
+                return False
+        self._sources[row["id"]] = row["source"]
+        self._windows.add(window)
+        return True
+
+    def forget(self, row: Row) -> None:
+        """Remove a chip that could not be read."""
+        del self._sources[row["id"]]
+        self._windows.discard((row["source"], row["polygon"]))
+
+
+@dataclass(slots=True)
+class Selection:
+    """The chips of a group that are to be added, and what became of the others."""
+
+    positions: list[int] = field(default_factory=list)
+    present: int = 0  # chips that are in the gallery already
+    failed: int = 0  # chips that cannot be added
+    skipped: dict[str, str] = field(default_factory=dict)  # the reason for each file that cannot be used
+
+    def count(self, other: Selection) -> None:
+        """Add the counts of another selection, apart from its positions."""
+        self.present += other.present
+        self.failed += other.failed
+        self.skipped |= other.skipped
+
+
 @dataclass(frozen=True, slots=True)
 class ChipBatch:
     """Chips that are ready for the network, and what happened to the others since the last batch."""
@@ -68,19 +118,8 @@ class ChipBatch:
     rows: list[Row]
     squares: NDArray[np.uint8]  # (n, bands, size, size), which the next batch but one overwrites
     unreadable: list[Row]
-    others: Selection  # counts of chips that are not in the batch
-    total: int  # chips listed so far
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddedBatch:
-    """Chips with their embeddings, and what happened to the others since the last batch."""
-
-    rows: list[Row]
-    embeddings: NDArray[np.float32]
-    unreadable: list[Row]
     skipped: dict[str, str]  # the reason for each file that could not be used
-    present: int
+    present: int  # chips that are in the gallery already
     done: int  # chips of this batch, added or not
     total: int  # chips listed so far
 
@@ -90,9 +129,7 @@ def add_chips(records: ChipTable, embedder: AnyEmbedder, groups: Iterable[ChipGr
 
     The network runs in this thread. Other threads read the next batch, and write the previous one.
     """
-    registry = ChipRegistry(records)
-    report = AddReport()
-    done = 0
+    registry, report, done = ChipRegistry(records), AddReport(), 0
     with closing(_written(records, registry, embedded_batches(groups, embedder, registry))) as batches:
         for batch in batches:
             report.added += len(batch.rows)
@@ -109,17 +146,21 @@ def add_chips(records: ChipTable, embedder: AnyEmbedder, groups: Iterable[ChipGr
 
 def embedded_batches(
     groups: Iterable[ChipGroup], embedder: AnyEmbedder, registry: ChipRegistry | None = None
-) -> Generator[EmbeddedBatch]:
-    """Yield the chips that are not in the registry, or all without one, with their embeddings and thumbnails."""
+) -> Generator[tuple[ChipBatch, Embeddings]]:
+    """Yield the chips that are not in the registry, or all without one, with their embeddings.
+
+    Chips whose embedding is zero are left out: no metric can put those on the unit sphere.
+    """
     settings = embedder.settings
     with closing(ahead(read_chips(groups, registry, bands=settings.bands, size=settings.size))) as batches:
         for batch in batches:
-            rows, skipped = batch.rows, dict(batch.others.skipped)
             embeddings = np.empty((0, settings.dimension), np.float32)
-            if rows:
-                rows, embeddings = _without_zeros(rows, embedder.embed(batch.squares), skipped)
-            done = len(batch.rows) + batch.others.present + batch.others.failed
-            yield EmbeddedBatch(rows, embeddings, batch.unreadable, skipped, batch.others.present, done, batch.total)
+            if batch.rows:
+                embeddings = embedder.embed(batch.squares)
+            usable = np.linalg.norm(embeddings, axis=1) > 0
+            for row in compress(batch.rows, ~usable):
+                batch.skipped[row["source"]] = "its embedding is zero; the network sees nothing in it"
+            yield replace(batch, rows=[*compress(batch.rows, usable)]), embeddings[usable]
 
 
 def read_chips(
@@ -134,39 +175,22 @@ def read_chips(
             total += len(group.rows)
             selection = select_new(group, registry)
             others.count(selection)
-            yield Group(selection.positions, partial(squares_of, group), lazily=group.of_one_scene)
-
-    def squares_of(group: ChipGroup, positions: Sequence[int]) -> Iterator[tuple[Row, Chip | ImageError]]:
-        for row, square in _squares(group, positions, bands, size):
-            if isinstance(square, ImageError) and registry is not None:
-                registry.forget(row)
-            yield row, square
+            read = partial(_squares, group, registry=registry, bands=bands, size=size)
+            yield Group(selection.positions, read, lazily=group.of_one_scene)
 
     batches = read_squares(selected(), bands=bands, size=size, batch_size=_BATCH_CHIPS, first_batch=_FIRST_BATCH_CHIPS)
     for batch in batches:
-        others.failed += len(batch.failed)
         others.skipped |= {row["source"]: str(error) for row, error in batch.failed}
-        yield ChipBatch(batch.items, batch.images, [row for row, _ in batch.failed], others, total)
+        yield ChipBatch(
+            rows=batch.items,
+            squares=batch.images,
+            unreadable=[row for row, _ in batch.failed],
+            skipped=others.skipped,
+            present=others.present,
+            done=len(batch.items) + others.present + others.failed + len(batch.failed),
+            total=total,
+        )
         others = Selection()
-
-
-def add_vectors(records: ChipTable, rows: Sequence[Row], embeddings: ArrayLike, dimension: int) -> AddReport:
-    """Add chips that come with their vectors and are not in the table."""
-    vectors = np.asarray(embeddings, np.float32)
-    if vectors.shape != (len(rows), dimension):
-        raise InputError(f"embeddings must be ({len(rows)}, {dimension}), one row for each chip; got {vectors.shape}")
-    if not (np.isfinite(vectors).all() and (np.linalg.norm(vectors, axis=1) > 0).all()):
-        raise InputError("embeddings must be finite and not zero")
-    registry = ChipRegistry(records)
-    complete = [_completed(row, number) for number, row in enumerate(rows)]
-    new = [number for number, row in enumerate(complete) if registry.add_id(row)]
-    for begin in range(0, len(new), _STEP_VECTORS):
-        step = new[begin : begin + _STEP_VECTORS]
-        records.append([complete[number] for number in step], vectors[step], first_key=registry.next_key)
-        registry.next_key += len(step)
-    if new:
-        records.tidy()
-    return AddReport(added=len(new), present=len(rows) - len(new))
 
 
 def note_skipped(file: Path, skipped: dict[str, str], records: ChipTable) -> None:
@@ -193,67 +217,70 @@ def _read_skipped(file: Path) -> dict[str, str]:
 
 
 def _squares(
-    group: ChipGroup, positions: Sequence[int], bands: int, size: int
+    group: ChipGroup, positions: Sequence[int], *, registry: ChipRegistry | None, bands: int, size: int
 ) -> Iterator[tuple[Row, Chip | ImageError]]:
     """Yield rows with their thumbnails, and the letterboxed chips or the reasons why there are none."""
     for position, pixels in group.pixels(positions, size):
-        row = group.rows[position]
-        if isinstance(pixels, ImageError):
-            yield row, pixels
-            continue
-        try:
-            square = letterbox(fit_bands(pixels, bands, row["id"]), size)
-        except ImageError as error:
-            yield row, error
-            continue
-        yield row if "thumbnail" in row else row | {"thumbnail": thumbnail(pixels)}, square
+        row, square = group.rows[position], pixels
+        if not isinstance(pixels, ImageError):
+            try:
+                square = letterbox(fit_bands(pixels, bands, row["id"]), size)
+            except ImageError as error:
+                square = error
+            else:
+                row = row if "thumbnail" in row else row | {"thumbnail": thumbnail(pixels)}
+        if registry is not None and isinstance(square, ImageError):
+            registry.forget(row)
+        yield row, square
 
 
-def _written(records: ChipTable, registry: ChipRegistry, batches: Generator[EmbeddedBatch]) -> Generator[EmbeddedBatch]:
+def _written(
+    records: ChipTable, registry: ChipRegistry, batches: Generator[tuple[ChipBatch, Embeddings]]
+) -> Generator[ChipBatch]:
     """Yield batches once they are in the table; each is written in a thread while the next is in the network.
 
     A batch is written only after the one before, so the table never has a gap.
     """
 
-    def write(batch: EmbeddedBatch, number: int) -> EmbeddedBatch:
+    def write(batch: ChipBatch, embeddings: Embeddings, number: int) -> ChipBatch:
         if batch.rows:
-            records.append(batch.rows, batch.embeddings, first_key=registry.next_key)
+            records.append(batch.rows, embeddings, first_key=registry.next_key)
             registry.next_key += len(batch.rows)
         if number % _TIDY_STEPS == 0:
             records.tidy()
         return batch
 
     with closing(batches), ThreadPoolExecutor(max_workers=1) as thread:
-        last: Future[EmbeddedBatch] | None = None
-        for number, batch in enumerate(batches, start=1):
+        last: Future[ChipBatch] | None = None
+        for number, (batch, embeddings) in enumerate(batches, start=1):
             if last is not None:
                 yield last.result()
-            last = thread.submit(write, batch, number)
+            last = thread.submit(write, batch, embeddings, number)
         if last is not None:
             yield last.result()
 
 
-def _without_zeros(
-    rows: list[Row], embeddings: NDArray[np.float32], skipped: dict[str, str]
-) -> tuple[list[Row], NDArray[np.float32]]:
-    """Leave out chips whose embedding is zero: no metric can put those on the unit sphere."""
-    usable = np.linalg.norm(embeddings, axis=1) > 0
-    for row in np.flatnonzero(~usable):
-        skipped[rows[row]["source"]] = "its embedding is zero; the network sees nothing in it"
-    return [row for row, good in zip(rows, usable, strict=True) if good], embeddings[usable]
+def select_new(group: ChipGroup, registry: ChipRegistry | None) -> Selection:
+    """Register the chips of a group, and select those that are new; without a registry, all are."""
+    selection = Selection(skipped={as_text(item): as_text(reason) for item, reason in group.skipped.items()})
+    for position, row in enumerate(group.rows):
+        if any(as_text(name) != name for name in (row["id"], row["source"])):
+            selection.skipped[as_text(row["source"])] = "its file name is not UTF-8; rename the file"
+            selection.failed += 1
+        elif registry is None or registry.add(row, named_by_path=group.named_by_path):
+            selection.positions.append(position)
+        else:
+            selection.present += 1
+    return selection
 
 
-def _completed(row: Row, number: int) -> Row:
-    """Return the row of a chip that comes with its vector, with defaults for what it lacks."""
-    if not (isinstance(row.get("id"), str) and row["id"]):
-        raise InputError(f"row {number} has no id; give each chip an id of its own")
-    for name, kind in _TYPES.items():
-        if row.get(name) is not None and not isinstance(row[name], kind):
-            raise InputError(f"row {number} ({row['id']}): {name} is {row[name]!r}; it must be of type {kind}")
-        if isinstance(row.get(name), str) and as_text(row[name]) != row[name]:
-            raise InputError(f"row {number} ({as_text(row['id'])}): {name} is no Unicode text")
-    if row.get("time") is not None and np.isnat(parse_time(row["time"])):
-        raise InputError(f"row {number} ({row['id']}): time {row['time']!r} is not ISO 8601")
-    scene = row.get("scene") or row["id"]
-    defaults = {"source": "", "scene": scene, "scene_group": scene, "background": False, "thumbnail": b""}
-    return defaults | {name: value for name, value in row.items() if value is not None}
+def as_text(name: str) -> str:
+    """Return a name as valid Unicode, whatever bytes it came from."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def _is_copy(file: str, other: str) -> bool:
+    try:
+        return filecmp.cmp(file, other, shallow=False)
+    except OSError:
+        return False  # reading the file reports what is wrong

@@ -7,16 +7,8 @@ from html import escape
 from pathlib import Path
 from string import Template
 
+from lookdown.gallery.results import wording
 from lookdown.gallery.results.hit import Hit, Results
-from lookdown.gallery.results.wording import (
-    expectation,
-    explanations,
-    headline,
-    one_line,
-    posterior_text,
-    rate_text,
-    score_text,
-)
 
 __all__ = ["to_html"]
 
@@ -27,13 +19,13 @@ def to_html(results: Results, query_thumbnail: bytes | None = None) -> str:
     query_thumbnail: a JPEG of the query, for the head of the page.
     """
     cards = "".join(map(_card, results.hits))
-    remarks = _paragraphs(explanations(results))
+    remarks = _paragraphs(wording.explanations(results))
     template = Path(__file__).with_name("contact_sheet.html").read_text(encoding="utf-8")
     return Template(template).substitute(
-        title=f"lookdown: {_text(one_line(results.query)[:60])}",
+        title=f"lookdown: {_text(wording.one_line(results.query)[:60])}",
         picture=f"{_image(query_thumbnail, 'the query')}\n" if query_thumbnail else "",
         query=_text(results.query),
-        summary=_paragraphs([headline(results, "the query"), expectation(results)]),
+        summary=_paragraphs([wording.headline(results, "the query"), wording.expectation(results)]),
         hits=f"<ol>\n{cards}</ol>\n" if cards else "",
         footer=f"<footer>\n{remarks}</footer>\n" if remarks else "",
     )
@@ -42,11 +34,11 @@ def to_html(results: Results, query_thumbnail: bytes | None = None) -> str:
 def _card(hit: Hit) -> str:
     label = hit.label if hit.label is not None else "background" if hit.background else "no label"
     picture = _image(hit.thumbnail, f"hit {hit.rank}") if hit.thumbnail else "no picture"
-    figures = [("score", score_text(hit.score))]
+    figures = [("score", wording.score_text(hit.score))]
     if hit.posterior is not None:
-        figures.append(("posterior", posterior_text(hit.posterior)))
+        figures.append(("posterior", wording.posterior_text(hit.posterior)))
     if hit.false_alarm_rate is not None:
-        figures.append(("false alarms", rate_text(hit.false_alarm_rate)))
+        figures.append(("false alarms", wording.rate_text(hit.false_alarm_rate)))
     if hit.merged:
         figures.append(("windows merged", f"+{hit.merged:,}"))
     rows = "".join(f"<div><dt>{name}</dt><dd>{_text(value)}</dd></div>" for name, value in figures)
@@ -72,4 +64,4 @@ def _paragraphs(sentences: list[str]) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(one_line(text), quote=True)
+    return escape(wording.one_line(text), quote=True)

@@ -7,8 +7,7 @@ import io
 import unicodedata
 from typing import Any
 
-from lookdown.gallery.results.fields import FLAT_NAMES, flat_fields
-from lookdown.gallery.results.hit import Results
+from lookdown.gallery.results.hit import FLAT_NAMES, Results, flat_fields
 
 __all__ = ["to_csv"]
 

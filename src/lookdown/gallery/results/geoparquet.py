@@ -11,33 +11,21 @@ import pyarrow as pa
 import pyarrow.parquet
 import shapely
 
-from lookdown.gallery.results.fields import flat_fields, search_fields
-from lookdown.gallery.results.footprints import map_geometry
-from lookdown.gallery.results.hit import Results
+from lookdown.gallery.results.geojson import map_geometry
+from lookdown.gallery.results.hit import FLAT_NAMES, Results, flat_fields, search_fields
 
 __all__ = ["to_geoparquet"]
 
-_SCHEMA = pa.schema([
-    pa.field("rank", pa.int64(), nullable=False),
-    pa.field("id", pa.string(), nullable=False),
-    pa.field("score", pa.float64()),
-    pa.field("posterior", pa.float64()),
-    pa.field("false_alarm_rate", pa.float64()),
-    pa.field("false_alarm_rate_low", pa.float64()),
-    pa.field("false_alarm_rate_high", pa.float64()),
-    pa.field("false_alarm_rate_method", pa.string()),
-    pa.field("false_alarm_rate_supported", pa.bool_()),
-    pa.field("label", pa.string()),
-    pa.field("background", pa.bool_(), nullable=False),
-    pa.field("scene", pa.string(), nullable=False),
-    pa.field("time", pa.string()),
-    pa.field("sensor", pa.string()),
-    pa.field("gsd", pa.float64()),  # metres per pixel
-    pa.field("source", pa.string(), nullable=False),
-    pa.field("polygon", pa.string()),  # WKT, pixels in the scene
-    pa.field("merged", pa.int64(), nullable=False),
-    pa.field("geometry", pa.binary()),  # WKB, null where it is not known
-])  # fmt: skip
+_TYPES = {
+    **dict.fromkeys(("rank", "merged"), pa.int64()),
+    **dict.fromkeys(("background", "false_alarm_rate_supported"), pa.bool_()),
+    **dict.fromkeys(("score", "posterior", "gsd"), pa.float64()),
+    **dict.fromkeys(("false_alarm_rate", "false_alarm_rate_low", "false_alarm_rate_high"), pa.float64()),
+    "geometry": pa.binary(),  # WKB, null where it is not known
+}
+_KNOWN = ("rank", "id", "background", "scene", "source", "merged")  # of every hit
+_NAMES = [*(name for name in FLAT_NAMES if name != "footprint"), "geometry"]
+_SCHEMA = pa.schema([pa.field(name, _TYPES.get(name, pa.string()), nullable=name not in _KNOWN) for name in _NAMES])
 
 
 def to_geoparquet(results: Results) -> bytes:

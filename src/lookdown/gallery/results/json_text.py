@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import json
 
-from lookdown.gallery.results.fields import hit_fields, search_fields
-from lookdown.gallery.results.hit import Results
+from lookdown.gallery.results.hit import Results, hit_fields, search_fields
 
 __all__ = ["to_json"]
 

@@ -14,17 +14,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from lookdown.gallery.results import wording
 from lookdown.gallery.results.hit import Hit, Results
-from lookdown.gallery.results.wording import (
-    ABSENT,
-    expectation,
-    explanations,
-    headline,
-    one_line,
-    posterior_text,
-    rate_text,
-    score_text,
-)
 
 __all__ = ["cut", "table"]
 
@@ -43,8 +34,8 @@ def table(results: Results, *, width: int = 80, limit: int | None = None) -> str
     """
     width = max(width, 20)
     hits = results.hits[:limit]
-    sentences = [expectation(results), *explanations(results)]
-    blocks = [_rendered([Text(headline(results, cut(one_line(results.query), width)))], width)]
+    sentences = [wording.expectation(results), *wording.explanations(results)]
+    blocks = [_rendered([Text(wording.headline(results, cut(wording.one_line(results.query), width)))], width)]
     if hits:
         columns = _columns(hits)
         dropped = [name for name in _DROPPED if _least_width(columns) > width and columns.pop(name, [])]
@@ -92,24 +83,24 @@ class _Name:
 def _columns(hits: tuple[Hit, ...]) -> dict[str, list[str]]:
     columns = {
         "rank": [str(hit.rank) for hit in hits],
-        "id": [one_line(hit.id) for hit in hits],
-        "score": [score_text(hit.score) for hit in hits],
-        "posterior": [posterior_text(hit.posterior) for hit in hits],
-        "false\nalarms": [rate_text(hit.false_alarm_rate) for hit in hits],
+        "id": [wording.one_line(hit.id) for hit in hits],
+        "score": [wording.score_text(hit.score) for hit in hits],
+        "posterior": [wording.posterior_text(hit.posterior) for hit in hits],
+        "false\nalarms": [wording.rate_text(hit.false_alarm_rate) for hit in hits],
         "label": [_label(hit) for hit in hits],
-        "scene": [one_line(hit.scene) for hit in hits],
-        "time": [ABSENT if hit.time is None else one_line(hit.time) for hit in hits],
+        "scene": [wording.one_line(hit.scene) for hit in hits],
+        "time": [wording.ABSENT if hit.time is None else wording.one_line(hit.time) for hit in hits],
         "merged": [f"+{hit.merged}" if hit.merged else "" for hit in hits],
     }
     return {
         name: texts
         for name, texts in columns.items()
-        if name in _ALWAYS or any(text not in ("", ABSENT) for text in texts)
+        if name in _ALWAYS or any(text not in ("", wording.ABSENT) for text in texts)
     }
 
 
 def _label(hit: Hit) -> str:
-    return one_line(hit.label) if hit.label is not None else "background" if hit.background else ABSENT
+    return wording.one_line(hit.label) if hit.label is not None else "background" if hit.background else wording.ABSENT
 
 
 def _least_width(columns: dict[str, list[str]]) -> int:

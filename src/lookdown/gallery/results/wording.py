@@ -47,12 +47,9 @@ def expectation(results: Results) -> str:
             "No false-alarm rate: the metric is not calibrated, so nobody can say how many of these hits are false; "
             f"label some chips and calibrate {one_line(results.metric)} on them."
         )
-    about = _about(expected)
-    rate = (
-        f"rate {expected / results.rows_searched:.2g} x {_count(results.rows_searched, 'chip')}"
-        if results.rows_searched
-        else "no chips"
-    )
+    about, rows, rate = _about(expected), results.rows_searched, "no chips"
+    if rows:
+        rate = f"rate {expected / rows:.2g} x {_count(rows, 'chip')}"
     behind = f": {rate}{_interval(expected, _amount)}."
     if hits > 1 and expected < hits:
         return f"{about} of these {hits:,} hits are expected to be false{behind}"
@@ -123,21 +120,17 @@ def _advice(results: Results) -> str:
         return "No chip was compared with the query: the filter keeps none, or the gallery is empty. Widen the filter."
     if results.requested_false_alarm_rate is None:
         return "No chip was kept. Ask for more hits, or widen the filter."
-    least = "" if results.threshold is None else f" a score of {score_text(results.threshold)}"
-    return f"No chip reaches{least or ' the threshold'}. Ask for a higher false-alarm rate, or for a number of hits."
+    least = "the threshold" if results.threshold is None else f"a score of {score_text(results.threshold)}"
+    return f"No chip reaches {least}. Ask for a higher false-alarm rate, or for a number of hits."
 
 
 def _threshold(results: Results) -> str:
-    threshold = results.threshold
+    threshold, rate = results.threshold, results.requested_false_alarm_rate
     if threshold is None or not math.isfinite(threshold):
         return ""
-    rate = (
-        ""
-        if results.requested_false_alarm_rate is None
-        else f" for a false-alarm rate of {results.requested_false_alarm_rate:.2g}"
-    )
+    asked = "" if rate is None else f" for a false-alarm rate of {rate:.2g}"
     mark = "" if threshold.supported else " (?)"
-    return f"The threshold{rate} is a score of {score_text(threshold)}{mark}{_interval(threshold, score_text)}."
+    return f"The threshold{asked} is a score of {score_text(threshold)}{mark}{_interval(threshold, score_text)}."
 
 
 def _question_mark(results: Results) -> str:

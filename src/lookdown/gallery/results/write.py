@@ -38,7 +38,11 @@ def write(
     query_thumbnail: a JPEG of the query, for the head of the HTML page.
     """
     suffix = check_path(path, overwrite=overwrite)
-    content = _content(results, suffix, thumbnails, query_thumbnail)
+    options: dict[str, dict[str, Any]]
+    options = {".json": {"thumbnails": thumbnails}, ".html": {"query_thumbnail": query_thumbnail}}
+    module, function = _FORMATS[suffix]
+    convert = getattr(import_module(f"lookdown.gallery.results.{module}"), function)
+    content = convert(results, **options.get(suffix, {}))
     with explained(path):
         write_file(Path(path), content)
     return _remarks(results, suffix)
@@ -59,20 +63,11 @@ def check_path(path: str | Path, *, overwrite: bool = False) -> str:
     return suffix
 
 
-def _content(results: Results, suffix: str, thumbnails: bool, query_thumbnail: bytes | None) -> str | bytes:
-    module, function = _FORMATS[suffix]
-    make = getattr(import_module(f"lookdown.gallery.results.{module}"), function)
-    options: dict[str, dict[str, Any]]
-    options = {".json": {"thumbnails": thumbnails}, ".html": {"query_thumbnail": query_thumbnail}}
-    content: str | bytes = make(results, **options.get(suffix, {}))
-    return content
-
-
 def _remarks(results: Results, suffix: str) -> tuple[str, ...]:
     """Say how many hits are not on the map."""
     if suffix not in (".geojson", ".parquet"):
         return ()
-    from lookdown.gallery.results.footprints import map_geometry
+    from lookdown.gallery.results.geojson import map_geometry
 
     missing = sum(map_geometry(hit.footprint) is None for hit in results.hits)
     if not missing:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from lookdown.errors import GalleryError, InputError, LookdownError, MissingExtraError, StorageError
 from lookdown.gallery.scale.aws import SECRETS, AwsSession
 from lookdown.gallery.scale.lease import LEASE_FILE, LEASE_SECONDS, DamagedLeaseError, Lease, NoConditionalPutsError
-from lookdown.gallery.store.table_location import READING, TableLocation, first_line, is_not_found
+from lookdown.gallery.store.table import READING, TableLocation, first_line, is_not_found
 
 __all__ = ["LEASE_SECONDS", "BucketLocation", "table_address"]
 

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from lookdown.errors import EngineError
 from lookdown.gallery.scale.milvus_server import MilvusServer
 from lookdown.gallery.search.engines.engine import Vectors
-from lookdown.gallery.search.region import Box
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.snapshot import BOUNDS, CategoricalColumn, FilterColumns
 from lookdown.gallery.store.timestamps import earliest, latest
@@ -231,12 +230,11 @@ def _conditions(where: Where) -> Iterator[str]:
     if where.until is not None:
         yield f"time <= {int(latest(where.until, 'until').astype(np.int64))}"
     for region in where.regions():
-        yield f"({' or '.join(_meets(box) for box in region.boxes())})"
-
-
-def _meets(box: Box) -> str:
-    west, south, east, north = (float(edge) for edge in box)
-    return f"(west <= {east!r} and east >= {west!r} and south <= {north!r} and north >= {south!r})"
+        meets = [
+            f"(west <= {east!r} and east >= {west!r} and south <= {north!r} and north >= {south!r})"
+            for west, south, east, north in region.boxes()
+        ]
+        yield f"({' or '.join(meets)})"
 
 
 def _hashes(column: CategoricalColumn) -> NDArray[np.int64]:

@@ -92,7 +92,7 @@ class MilvusEngine:
         for point, answer in zip(points, answers, strict=True):
             measured = self._measured(point, answer, chosen.mask)
             complete = len(measured.rows) == asked or len(answer.keys) < asked
-            results.append(_first(measured, k) if complete else self._in_parts(point, chosen, k))
+            results.append(measured.at(slice(k)) if complete else self._in_parts(point, chosen, k))
         return results
 
     def reaching(self, query: Vectors, closeness: float, where: Where | None = None) -> Nearest:
@@ -109,8 +109,7 @@ class MilvusEngine:
             near = self._in_parts(point, chosen, None, within)
         else:
             near = self._measured(point, answer, chosen.mask)
-        enough = near.closeness >= least
-        return Nearest(near.rows[enough], near.closeness[enough])
+        return near.at(near.closeness >= least)
 
     def count(self, where: Where | None = None) -> int:
         """Return how many rows the filter keeps."""
@@ -171,7 +170,8 @@ class MilvusEngine:
             expression = f"key >= {keys[0]} and key <= {keys[-1]} and {chosen.expression}"
             (answer,) = self._collection.nearest(point[None], MAX_ROWS, expression, radius)
             more = self._measured(point, answer, chosen.mask)
-            best = _first(nearest_first(np.append(best.rows, more.rows), np.append(best.closeness, more.closeness)), k)
+            rows, closeness = np.append(best.rows, more.rows), np.append(best.closeness, more.closeness)
+            best = nearest_first(rows, closeness).at(slice(k))
         return best
 
     def _measured(self, point: Vectors, answer: MilvusRows, mask: Mask | None) -> Nearest:
@@ -209,7 +209,3 @@ def _vectors_of(
             inside = np.flatnonzero(wanted[span])
             if len(inside):
                 yield inside + span.start, batch[inside]
-
-
-def _first(nearest: Nearest, k: int | None) -> Nearest:
-    return Nearest(nearest.rows[:k], nearest.closeness[:k])

@@ -141,7 +141,7 @@ class RayShards(Shards):
         least, most = _SHARD_ROWS
         size = min(max(least, math.ceil(len(self) / (2 * self._cluster.cpus))), most)
         jobs = [range(begin, min(begin + size, len(self))) for begin in range(0, len(self), size)]
-        on_rows = _OnRows(self._table.uri, self._snapshot.version, self._table.storage_options, work)
+        on_rows = _OnRows(self._table.location.uri, self._snapshot.version, self._table.location.storage_options, work)
         waiting: dict[int, T] = {}
         following = 0
         for index, result in self._cluster.map(on_rows, jobs):

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from lookdown.chips.reader import ahead
 from lookdown.errors import WorkersError
-from lookdown.gallery.index.registry import ChipRegistry, Selection, select_new
 from lookdown.gallery.index.sources import ChipGroup, Row
-from lookdown.gallery.index.writer import AddReport, embedded_batches
+from lookdown.gallery.index.writer import AddReport, ChipRegistry, Selection, embedded_batches, select_new
 from lookdown.gallery.scale.ray_cluster import RayCluster, ray_cluster
 from lookdown.gallery.store.table import ChipTable, as_table, schema
 from lookdown.networks.network_folder import PackedNetwork
@@ -77,9 +76,9 @@ class _Embedding:
             outcome.unseen = [self.uri]
             return outcome
         embedder = _open_network(self.network)
-        for batch in embedded_batches(job.groups, embedder):
+        for batch, embeddings in embedded_batches(job.groups, embedder):
             if batch.rows:
-                tables.append(as_table(batch.rows, batch.embeddings, first_key=job.first_key + outcome.added))
+                tables.append(as_table(batch.rows, embeddings, first_key=job.first_key + outcome.added))
             outcome.added += len(batch.rows)
             outcome.skipped |= batch.skipped
             outcome.failed += [{name: row[name] for name in ("id", "source", "polygon")} for row in batch.unreadable]
@@ -104,7 +103,7 @@ def add_chips_on_ray(
             done += selection.present + selection.failed
             total += selection.present + selection.failed + len(selection.positions)
             jobs = _jobs(new, registry, cluster)
-            work = _Embedding(network, table.uri, table.storage_options)  # with current credentials
+            work = _Embedding(network, table.location.uri, table.location.storage_options)  # with current credentials
             outcomes: dict[int, _Outcome] = {}
             for index, outcome in cluster.map(work, jobs) if jobs else ():
                 outcomes[index] = outcome
@@ -185,10 +184,11 @@ def _commit(table: ChipTable, outcomes: Sequence[_Outcome], registry: ChipRegist
 def _require_same_disk(table: ChipTable, outcome: _Outcome) -> None:
     """Raise if a node wrote to a disk of its own: the table would refer to files that only that node has."""
     files = [file.path for fragment in outcome.fragments for file in fragment.files]
-    elsewhere = "://" not in table.uri and not all(Path(table.uri, "data", name).is_file() for name in files)
-    if table.uri in outcome.unseen or elsewhere:
+    uri = table.location.uri
+    elsewhere = "://" not in uri and not all(Path(uri, "data", name).is_file() for name in files)
+    if uri in outcome.unseen or elsewhere:
         raise WorkersError(
-            f"{outcome.node} does not see the table at {table.uri}; put the gallery on a disk that every node has "
+            f"{outcome.node} does not see the table at {uri}; put the gallery on a disk that every node has "
             "under the same path"
         )
 

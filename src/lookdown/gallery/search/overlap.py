@@ -11,7 +11,7 @@ import shapely
 from numpy.typing import NDArray
 
 from lookdown.errors import InputError
-from lookdown.gallery.store.snapshot import CategoricalColumn, Rows
+from lookdown.gallery.store.snapshot import CategoricalColumn, Rows, shapes
 
 __all__ = ["merge_overlapping"]
 
@@ -62,15 +62,15 @@ class _Windows:
 
     @classmethod
     def read(cls, scenes: Sequence[str], polygons: Sequence[str | None]) -> Self:
-        with np.errstate(all="ignore"):  # coordinates may be NaN or huge
-            shapes = np.asarray(shapely.from_wkt(np.array(polygons, dtype=object), on_invalid="ignore"))
-            areas, bounds = shapely.area(shapes), shapely.bounds(shapes)
-            usable = np.isin(shapely.get_type_id(shapes), _POLYGONS) & shapely.is_valid(shapes)
+        with np.errstate(all="ignore"):  # coordinates may be huge
+            windows = shapes(polygons)
+            areas, bounds = shapely.area(windows), shapely.bounds(windows)
+            usable = np.isin(shapely.get_type_id(windows), _POLYGONS) & shapely.is_valid(windows)
             usable &= (areas >= _SMALLEST) & (np.abs(bounds) <= _FARTHEST).all(axis=1)
         hits = np.flatnonzero(usable)
-        shapes, areas, bounds = shapes[hits], areas[hits], bounds[hits]
+        windows, areas, bounds = windows[hits], areas[hits], bounds[hits]
         upright = (bounds[:, 2:] - bounds[:, :2]).prod(axis=1) == areas
-        return cls(hits, CategoricalColumn.from_texts(scenes).codes[hits], shapes, areas, bounds, upright)
+        return cls(hits, CategoricalColumn.from_texts(scenes).codes[hits], windows, areas, bounds, upright)
 
     def side_by_side(self) -> NDArray[Any]:
         """Return the bounds as rectangles on one plane, on which each scene has a strip of its own.

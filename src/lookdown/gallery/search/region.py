@@ -13,9 +13,9 @@ import shapely
 from numpy.typing import NDArray
 
 from lookdown.errors import InputError
-from lookdown.gallery.store.snapshot import FilterColumns
+from lookdown.gallery.store.snapshot import FilterColumns, shapes
 
-__all__ = ["Box", "Region", "shapes"]
+__all__ = ["Box", "Region"]
 
 Box = tuple[float, float, float, float]  # west, south, east, north, in degrees
 Mask = NDArray[np.bool_]
@@ -24,19 +24,7 @@ _TURN, _POLE = 360.0, 90.0  # degrees
 _BOX_FORM = "give west, south, east and north in degrees, 4.1,51.9,4.5,52.1 say"
 _POLYGON_FORM = "give WKT in degrees, POLYGON ((4 51, 5 51, 5 52, 4 51)) say"
 _FARTHEST = 540.0  # degrees: a longitude of 180, and one turn on; no footprint lies beyond
-_SHAPES = re.compile(r"\s*(MULTI)?(POINT|LINESTRING|POLYGON)", re.IGNORECASE)
 _POLYGONS = re.compile(r"\s*(MULTI)?POLYGON", re.IGNORECASE)
-
-
-def shapes(texts: Sequence[str | None]) -> NDArray[np.object_]:
-    """Read a column of WKT; None where a text is missing, cannot be read or is not finite."""
-    # GEOS overflows the stack on nested collections and raises for curves; neither is a footprint.
-    known = [text if text is not None and text.isascii() and _SHAPES.match(text) else None for text in texts]
-    with np.errstate(all="ignore"):  # a coordinate may be NaN or beyond a double
-        geometries: NDArray[np.object_] = shapely.from_wkt(np.array(known, dtype=object), on_invalid="ignore")
-    corners, owners = shapely.get_coordinates(geometries, return_index=True)
-    geometries[owners[~np.isfinite(corners).all(axis=1)]] = None
-    return geometries
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +120,10 @@ class Region:
         west, south, east, north = self.bounds
         for turn in (_TURN * times for times in range(-3, 4)):
             if west + turn < _FARTHEST and east + turn > -_FARTHEST:
-                yield Region((west + turn, south, east + turn, north), self._polygon_moved(turn))
-
-    def _polygon_moved(self, turn: float) -> Any:
-        # Always a new one: prepared geometries must not be shared between threads, and regions are.
-        return None if self.polygon is None else shapely.transform(self.polygon, lambda at: np.add(at, (turn, 0)))
+                polygon = self.polygon
+                if polygon is not None:  # always a new one: prepared geometries must not be shared between threads
+                    polygon = shapely.transform(polygon, lambda at, turn=turn: np.add(at, (turn, 0)))
+                yield Region((west + turn, south, east + turn, north), polygon)
 
     def _sides(self, bounds: NDArray[np.float64]) -> tuple[Mask, Mask]:
         """Return which bounds lie wholly inside, and which cross the rim, where the footprint must decide."""

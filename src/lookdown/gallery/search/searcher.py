@@ -1,9 +1,9 @@
-"""One search: a shortlist from the engine, scores by the metric, one hit per object, and what a score is worth."""
+"""One search: a ranking of the gallery, one hit per object, and what scores are worth: rates and posteriors."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,51 +11,23 @@ from numpy.typing import NDArray
 from lookdown.errors import InputError, NotCalibratedError
 from lookdown.gallery.results.hit import Hit, Results
 from lookdown.gallery.search.engines.engine import Engine
-from lookdown.gallery.search.examples import Examples
-from lookdown.gallery.search.overlap import merge_overlapping
-from lookdown.gallery.search.query import Query, expansion_weights
-from lookdown.gallery.search.rates import Rates, scaled
-from lookdown.gallery.search.request import SearchRequest
+from lookdown.gallery.search.query import SHORTLIST_ROWS, RankedRows, RowSearch
+from lookdown.gallery.search.request import Examples, SearchRequest
 from lookdown.gallery.search.reranking import rerank
-from lookdown.gallery.search.where import Where
-from lookdown.gallery.store.snapshot import Rows, Snapshot
+from lookdown.gallery.store.snapshot import Snapshot
+from lookdown.gallery.store.table import schema
 from lookdown.metrics import Metric
 from lookdown.metrics.estimate import Estimate
-from lookdown.metrics.metric import L2Metric
+from lookdown.metrics.metric import Answer, L2Metric
 
-__all__ = ["Searcher"]
+__all__ = ["Rates", "Searcher", "scaled"]
 
 Array = NDArray[np.float64]
-Embeddings = NDArray[np.float32]
 
-_SHORTLIST_ROWS = 2_000  # hits of the Gaussian that another metric scores again, at least
-_BATCH_ROWS = 16_384  # scored again at a time
-_COLUMNS = (
-    "id", "label", "background", "scene", "time", "sensor", "gsd", "source", "polygon", "footprint", "thumbnail",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Ranking:
-    """Rows with their scores, best first, and how many overlapping windows each stands for."""
-
-    rows: Rows
-    scores: Array
-    merged: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, rows: Rows, scores: Array) -> _Ranking:
-        order = np.lexsort((rows, -scores))
-        return cls(rows[order], scores[order], np.zeros(len(rows), np.intp))
-
-    def at(self, positions: NDArray[Any]) -> _Ranking:
-        return _Ranking(self.rows[positions], self.scores[positions], self.merged[positions])
-
-    def first(self, count: int) -> _Ranking:
-        return _Ranking(self.rows[:count], self.scores[:count], self.merged[:count])
-
-    def __len__(self) -> int:
-        return len(self.rows)
+_COLUMNS = [field.name for field in fields(Hit) if field.name in schema(1).names]
+# Scores at which rates are computed where there are more hits; rates of a model are smooth, and take a millisecond.
+_GRID_SCORES = {"empirical": 256, "analytic": 24, "simulated": 256}
+_LEAST_RATE = 1e-300  # so that a rate of zero has a logarithm
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +54,7 @@ class Searcher:
             raise InputError("there is nothing to search for; give at least one example")
         where = None if request.where is None or request.where.everything else request.where
         excluded = np.unique(np.r_[examples.rows, counter_examples.rows])
-        search = _Search(self, request, counter_examples.embeddings, excluded, where, most)
+        search = RowSearch(self, request, counter_examples.embeddings, excluded, where)
         query = search.query(examples)
         # Several embeddings of one object count as one: their mean exceeds a threshold less often than a single one.
         expanded = len(query.examples) > len(examples.embeddings)
@@ -92,21 +64,21 @@ class Searcher:
             ranking = search.best(query)
         else:
             threshold = self._threshold(rates, request.false_alarm_rate)
-            ranking, unmerged = search.accepted(query, float(threshold))
+            ranking, unmerged = search.accepted(query, float(threshold), most)
         if request.rerank and len(ranking):
-            first = rerank(query.point, self.engine.vectors(ranking.rows[:_SHORTLIST_ROWS]))
-            ranking = ranking.at(np.r_[first, len(first) : len(ranking)])
-        wanted = most if request.hits is None else request.hits
-        hits = ranking if wanted is None else ranking.first(wanted)
+            first = rerank(query.point, self.engine.vectors(ranking.rows[:SHORTLIST_ROWS]))
+            ranking = ranking[np.r_[first, len(first) : len(ranking)]]
+        hits = ranking[: most if request.hits is None else request.hits]
         total = len(hits) if request.hits is not None else len(ranking) + unmerged
         notes = rates.notes()
         if request.expand and not expanded:
             notes += ("No hit was close enough to join the query.",)
         rows_searched = search.rows_searched()
+        unlike = f", unlike {counter_examples.description}" if len(counter_examples.embeddings) else ""
         lowest = hits.scores.min(initial=np.inf) if threshold is None else float(threshold)
         rate = rates.false_alarm_rate(lowest) if np.isfinite(lowest) else None
         return Results(
-            query=_description(examples, counter_examples, where),
+            query=examples.description + unlike + ("" if where is None else f", {where.describe()}"),
             hits=self._hits(hits, rates, request.prior),
             rows_searched=rows_searched,
             metric=self.metric_name,
@@ -128,7 +100,7 @@ class Searcher:
                 f"and run `lookdown gallery calibrate {self.snapshot.folder}`, or ask for a number of hits"
             ) from error
 
-    def _hits(self, ranking: _Ranking, rates: Rates, prior: float) -> tuple[Hit, ...]:
+    def _hits(self, ranking: RankedRows, rates: Rates, prior: float) -> tuple[Hit, ...]:
         columns = zip(
             ranking.scores,
             rates.posteriors(ranking.scores, prior),
@@ -143,142 +115,66 @@ class Searcher:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """One request to a searcher."""
+class Rates:
+    """What scores are worth under a metric; None where it cannot tell.
 
-    searcher: Searcher
-    request: SearchRequest
-    counter_examples: Embeddings
-    excluded: Rows  # examples and counter-examples that are chips of the gallery
-    where: Where | None
-    most: int | None
+    several: whether the query is a mean of several examples, for which rates were not measured.
+    """
 
-    def query(self, examples: Examples) -> Query:
-        """Return the query, expanded by the best hits if the request says so."""
-        query = Query.of(examples.embeddings, examples.weights, self.searcher.space)
-        if not self.request.expand:
-            return query
-        hits = self._merged(self._ranked(query, 4 * self.request.expand)).first(self.request.expand)
-        itself = float(self.searcher.metric.score_pairs(query.examples[:1], query.examples[:1])[0])
-        own, *trust = expansion_weights(hits.scores, itself)
-        weights = np.r_[query.weights * own, trust]  # all examples together weigh as much as one trusted hit
-        embeddings = np.concatenate([query.examples, self.searcher.snapshot.embeddings(hits.rows)])
-        return Query.of(embeddings[weights > 0], weights[weights > 0], self.searcher.space)
+    def __init__(self, metric: Metric, *, several: bool) -> None:
+        self.metric = metric
+        self.several = several
+        # Not "auto", which warns about rates of the model: the results name the source of a rate themselves.
+        self._method: Answer = "analytic" if metric.calibration_ is None else "empirical"
 
-    def best(self, query: Query) -> _Ranking:
-        """Return at least k hits after merging, if there are as many; the shortlist grows until then."""
-        assert self.request.hits is not None
-        wanted = max(4 * self.request.hits, 100) if self.request.rerank else self.request.hits
-        count = wanted + (wanted if self._merges else 0)
-        while True:
-            ranking = self._ranked(query, count)
-            kept = self._merged(ranking)
-            if len(kept) >= wanted or len(ranking) < count:
-                return kept
-            count *= 4
+    def threshold(self, rate: float) -> Estimate:
+        """Return the score from which on chips are accepted; raise NotCalibratedError if the metric knows no rates."""
+        return self._of_several(self.metric.threshold(rate, self._method))
 
-    def accepted(self, query: Query, threshold: float) -> tuple[_Ranking, int]:
-        """Return the hits that reach a threshold, and how many windows beyond them were not merged.
+    def false_alarm_rate(self, score: float) -> Estimate | None:
+        """Return how often a chip of another kind scores as high."""
+        try:
+            return self._of_several(self.metric.false_alarm_rate(score, self._method))
+        except NotCalibratedError:
+            return None
 
-        Only as many as are wanted are merged, because merging needs their polygons from the table.
-        """
-        ranking = self._reaching(query, threshold)
-        if self.most is None or not self._merges:
-            return self._merged(ranking), 0
-        wanted = max(self.most, _SHORTLIST_ROWS) if self.request.rerank else self.most
-        count = 2 * wanted
-        while True:
-            kept = self._merged(ranking.first(count))
-            if len(kept) >= wanted or count >= len(ranking):
-                return kept, max(0, len(ranking) - count)
-            count *= 4
+    def false_alarm_rates(self, scores: Array) -> Sequence[Estimate | None]:
+        """Return the rates of many scores; beyond a few, the logarithm of the rate is interpolated on a grid."""
+        first = self.false_alarm_rate(scores[0]) if len(scores) else None
+        if first is None or len(scores) <= _GRID_SCORES[first.method]:
+            return [None if first is None else self.false_alarm_rate(score) for score in scores]
+        grid = np.linspace(scores.min(), scores.max(), _GRID_SCORES[first.method])
+        rates = [rate for score in grid if (rate := self.false_alarm_rate(score)) is not None]
+        value, low, high = (
+            np.exp(np.interp(scores, grid, np.log(np.maximum(column, _LEAST_RATE))))
+            for column in zip(*((float(rate), rate.low, rate.high) for rate in rates), strict=True)
+        )
+        supported = np.interp(scores, grid, [float(rate.supported) for rate in rates]) == 1
+        return [
+            Estimate(value[i], method=first.method, low=low[i], high=high[i], supported=bool(supported[i]))
+            for i in range(len(scores))
+        ]
 
-    def rows_searched(self) -> int:
-        """Return how many rows the filter keeps, without the examples."""
-        snapshot = self.searcher.snapshot
-        if self.where is None:
-            return len(snapshot) - len(self.excluded)
-        kept = snapshot.columns.matching(self.where)
-        return int(kept.sum() - kept[self.excluded].sum())
+    def posteriors(self, scores: Array, prior: float) -> Sequence[float | None]:
+        """Return how probable it is that chips with these scores are of the query's kind."""
+        try:
+            return [float(value) for value in self.metric.posterior(scores, prior, self._method)]
+        except NotCalibratedError:
+            return [None] * len(scores)
 
-    @property
-    def _merges(self) -> bool:
-        return self.request.overlap < 1
+    def notes(self) -> tuple[str, ...]:
+        """Return what a reader should know about the figures."""
+        if self.several and self.false_alarm_rate(0.0) is not None:
+            return ("Rates were measured for one example; for the mean of several they are a rough guide.",)
+        return ()
 
-    @property
-    def _is_direct(self) -> bool:
-        return self.searcher.space is self.searcher.metric
-
-    def _ranked(self, query: Query, wanted: int) -> _Ranking:
-        """Return the best rows by the final score, at least `wanted` of them if there are as many.
-
-        Counter-examples only lower scores. So once the last row of the shortlist could not pass the last one wanted,
-        no row beyond the shortlist can.
-        """
-        count = wanted + len(self.excluded)
-        if not self._is_direct:
-            count = max(count, 20 * wanted, _SHORTLIST_ROWS)
-        while True:
-            rows, closeness = self.searcher.engine.nearest(query.point[None], count, self.where)[0]
-            ranking = self._scored(query, rows, closeness)
-            if not len(self.counter_examples) or len(rows) < count or len(ranking) < wanted:
-                return ranking
-            if ranking.scores[wanted - 1] >= self._direct_scores(query, closeness[-1:])[0]:
-                return ranking.first(wanted)
-            count *= 4
-
-    def _reaching(self, query: Query, threshold: float) -> _Ranking:
-        """Return every row whose final score reaches the threshold."""
-        engine, snapshot = self.searcher.engine, self.searcher.snapshot
-        if self._is_direct:
-            closeness = threshold - self.searcher.space.offset_ + query.spread
-            ranking = self._scored(query, *engine.reaching(query.point, closeness, self.where))
-        else:
-            every = np.arange(len(snapshot))
-            rows = every if self.where is None else every[snapshot.columns.matching(self.where)]
-            ranking = self._scored(query, rows, np.zeros(len(rows)))
-        return ranking.at(np.flatnonzero(ranking.scores >= threshold))
-
-    def _scored(self, query: Query, rows: Rows, closeness: Array) -> _Ranking:
-        others = ~np.isin(rows, self.excluded)
-        rows, closeness = rows[others], closeness[others]
-        if self._is_direct and not len(self.counter_examples):
-            return _Ranking.of(rows, self._direct_scores(query, closeness))
-        scores = np.empty(len(rows))
-        for begin in range(0, len(rows), _BATCH_ROWS):
-            batch = slice(begin, begin + _BATCH_ROWS)
-            x = self.searcher.snapshot.embeddings(rows[batch])
-            if self._is_direct:
-                scores[batch] = self._direct_scores(query, closeness[batch])
-            else:
-                scores[batch] = query.weights @ self.searcher.metric.score(query.examples, x)
-            scores[batch] -= self._penalty(x)
-        return _Ranking.of(rows, scores)
-
-    def _penalty(self, x: Embeddings) -> Array:
-        """Return log(1 + e^s), where s is the score against the likeliest counter-example.
-
-        The final score is then the log-likelihood ratio of "of the examples' kind" to "of another kind, or of the
-        counter-examples'". It is never higher than without counter-examples, so they add no false alarm.
-        """
-        if not len(self.counter_examples):
-            return np.zeros(len(x))
-        scores = self.searcher.metric.score(self.counter_examples, x)
-        return np.asarray(np.logaddexp(0, scores.max(axis=0)), np.float64)
-
-    def _direct_scores(self, query: Query, closeness: Array) -> Array:
-        return np.asarray(self.searcher.space.offset_ - query.spread + closeness)
-
-    def _merged(self, ranking: _Ranking) -> _Ranking:
-        if not self._merges or not len(ranking):
-            return ranking
-        rows = self.searcher.snapshot.read(ranking.rows, ["scene", "polygon"])
-        scenes, polygons = [row["scene"] for row in rows], [row["polygon"] for row in rows]
-        kept, merged = merge_overlapping(scenes, polygons, self.request.overlap)
-        return _Ranking(ranking.rows[kept], ranking.scores[kept], merged)
+    def _of_several(self, rate: Estimate) -> Estimate:
+        if not self.several:
+            return rate
+        return Estimate(float(rate), method=rate.method, low=rate.low, high=rate.high, supported=False)
 
 
-def _description(examples: Examples, counter_examples: Examples, where: Where | None) -> str:
-    unlike = f", unlike {counter_examples.description}" if len(counter_examples.embeddings) else ""
-    return examples.description + unlike + (f", {where.describe()}" if where is not None else "")
+def scaled(rate: Estimate, rows: int) -> Estimate:
+    """Return the expected number of rows at a rate."""
+    low, high = rate.low * rows, rate.high * rows
+    return Estimate(float(rate) * rows, method=rate.method, low=low, high=high, supported=rate.supported)

@@ -1,30 +1,44 @@
-"""The searchers of a gallery, one per metric; the last few are kept."""
+"""The searchers of a gallery, one per metric; the last few are kept, and the lists of the IVF index on disk.
+
+The lists serve every metric, since an engine searches a linear map of the embeddings. Clustering them is the slow part.
+The file is a cache: where it is missing, damaged or older than the table, the engine assigns the lists again.
+"""
 
 from __future__ import annotations
 
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 
-from lookdown.errors import GalleryError, InputError, LowRankWarning, UnsupportedOperationError
+from lookdown.atomic import write_file
+from lookdown.errors import DamagedCacheWarning, GalleryError, InputError, LowRankWarning, UnsupportedOperationError
 from lookdown.gallery.scale.milvus_server import MilvusGallery, MilvusServer
-from lookdown.gallery.search.engines import EngineChoice, EngineName, chosen_engine, make_engine
-from lookdown.gallery.search.engines.engine import Engine, Vectors, VectorStream
+from lookdown.gallery.search.engines.engine import (
+    Engine,
+    EngineChoice,
+    EngineName,
+    Lists,
+    Vectors,
+    VectorStream,
+    chosen_engine,
+    make_engine,
+)
 from lookdown.gallery.search.searcher import Searcher
-from lookdown.gallery.store.inverted_lists import read_lists, write_lists
 from lookdown.gallery.store.metric_registry import MetricRegistry
-from lookdown.gallery.store.snapshot import Rows, Snapshot
+from lookdown.gallery.store.snapshot import Embeddings, Snapshot
 from lookdown.gallery.store.table import ChipTable
 from lookdown.metrics import Cosine, GaussianLikelihoodRatio, Metric, MixtureLikelihoodRatio
 from lookdown.metrics.metric import L2Metric
 
-__all__ = ["COSINE", "SearcherCache", "search_space"]
+__all__ = ["COSINE", "SearcherCache", "read_lists", "search_space", "write_lists"]
 
 COSINE = "cosine"  # a metric that every gallery has, to compare with
 _KEPT_METRICS = 2  # whose vectors are in memory: the one in use, and one more
@@ -134,15 +148,18 @@ class SearcherCache:
                 f"{snapshot.dimension}; use one that was fitted on the same network"
             )
         dimensions = int(space.transform(np.ones((1, space.n_features_in_), np.float32)).shape[1])
-        stream = VectorStream(len(snapshot), dimensions, lambda: _vectors(snapshot, space))
+
+        def transformed(embeddings: Embeddings) -> Vectors:
+            return np.asarray(space.transform(embeddings), np.float32)
+
+        stream = VectorStream(len(snapshot), dimensions, lambda: map(transformed, snapshot.batches()))
         if milvus is None:
             return Searcher(snapshot, metric, name, space, self._engine_in_process(snapshot, stream))
         from lookdown.gallery.scale.milvus_engine import MilvusEngine
 
-        def vectors(rows: Rows) -> Vectors:
-            return np.asarray(space.transform(snapshot.embeddings(rows)), np.float32)
-
-        engine = MilvusEngine(stream, snapshot.columns, snapshot.keys, milvus, name, vectors)
+        engine = MilvusEngine(
+            stream, snapshot.columns, snapshot.keys, milvus, name, lambda rows: transformed(snapshot.embeddings(rows))
+        )
         return Searcher(snapshot, metric, name, space, engine)
 
     def _engine_in_process(self, snapshot: Snapshot, stream: VectorStream) -> Engine:
@@ -165,6 +182,31 @@ def search_space(metric: Metric) -> L2Metric:
     raise UnsupportedOperationError(f"{type(metric).__name__} has no space that a gallery could be searched in")
 
 
-def _vectors(snapshot: Snapshot, space: L2Metric) -> Iterator[Vectors]:
-    for batch in snapshot.batches():
-        yield np.asarray(space.transform(batch), np.float32)
+def read_lists(file: Path, keys: NDArray[np.int64]) -> Lists | None:
+    """Return the list of each chip by its key, -1 for chips added later; None where there is no usable file."""
+    try:
+        stored = load(file.read_bytes())
+        known, lists = stored["keys"], stored["lists"]
+        if known.dtype != np.int64 or lists.dtype != np.int32 or known.shape != lists.shape or lists.min(initial=0) < 0:
+            raise ValueError("it holds something else")
+    except FileNotFoundError:
+        return None
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        warnings.warn(f"{file} is damaged ({error}); the index is built again", DamagedCacheWarning, stacklevel=2)
+        return None
+    if not len(known):
+        return None
+    order = np.argsort(known)
+    nearest = order[np.searchsorted(known, keys, sorter=order).clip(max=len(known) - 1)]
+    return np.where(known[nearest] == keys, lists[nearest], -1).astype(np.int32)
+
+
+def write_lists(file: Path, keys: NDArray[np.int64], lists: Lists) -> None:
+    """Write the lists. A full or read-only disk is no error: it only makes the next opening slower.
+
+    Readers write this file too, without the lock of the gallery.
+    """
+    content = save({"keys": np.ascontiguousarray(keys), "lists": np.ascontiguousarray(lists)})
+    with suppress(OSError):
+        file.parent.mkdir(exist_ok=True)
+        write_file(file, content, flush=False)

@@ -53,16 +53,22 @@ class Where:
     polygon: Any = None
 
     def __post_init__(self) -> None:
-        for field in ("label", "scene", "sensor"):
-            self._settle(field, _texts)
-        for field in ("labelled", "background"):
-            self._settle(field, _flag)
-        self._settle("since", earliest)
-        self._settle("until", latest)
-        self._settle("box", Region.of_box)
-        self._settle("polygon", Region.of_polygon)
+        readers: dict[str, Callable[[Any, str], object]] = {
+            **dict.fromkeys(("label", "scene", "sensor"), _texts),
+            **dict.fromkeys(("labelled", "background"), _flag),
+            **{"since": earliest, "until": latest, "box": Region.of_box, "polygon": Region.of_polygon},
+        }
+        for field, read in readers.items():
+            value = getattr(self, field)
+            if value is not None:  # in the form that is compared, so that equal conditions are equal in whatever form
+                object.__setattr__(self, field, read(value, field))
         if self.since is not None and self.until is not None:
-            _check_order(earliest(self.since, "since"), latest(self.until, "until"))
+            since, until = earliest(self.since, "since"), latest(self.until, "until")
+            if since > until:
+                raise InputError(
+                    f"`since` {format_time(since)} is after `until` {format_time(until, ends=True)}; exchange them, or "
+                    "omit one"
+                )
 
     @property
     def everything(self) -> bool:
@@ -110,12 +116,6 @@ class Where:
         conditions += [f"within {region}" for region in self.regions()]
         return ", ".join(conditions) or "every chip"
 
-    def _settle(self, field: str, read: Callable[[Any, str], object]) -> None:
-        """Convert a condition to the form that is compared, so that equal conditions are equal in whatever form."""
-        value = getattr(self, field)
-        if value is not None:
-            object.__setattr__(self, field, read(value, field))
-
 
 def _texts(value: Any, field: str) -> tuple[str, ...]:
     if isinstance(value, str):
@@ -132,13 +132,6 @@ def _flag(value: Any, field: str) -> bool:
     if not isinstance(value, bool):
         raise InputError(f"`{field}` must be True, False or None, got {value!r:.60}")
     return value
-
-
-def _check_order(since: np.datetime64, until: np.datetime64) -> None:
-    if since > until:
-        raise InputError(
-            f"`since` {format_time(since)} is after `until` {format_time(until, ends=True)}; exchange them, or omit one"
-        )
 
 
 def _alternatives(texts: Collection[str]) -> str:

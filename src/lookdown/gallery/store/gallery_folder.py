@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from lookdown.atomic import explained, is_temporary, write_file
 from lookdown.errors import GalleryBusyError, GalleryError, InputError
 from lookdown.gallery.scale.bucket import BucketLocation, table_address
-from lookdown.gallery.store.table_location import TableLocation
+from lookdown.gallery.store.table import TableLocation
 from lookdown.networks.network_folder import FOLDER as EXPORTED
 
 __all__ = ["GalleryFolder"]
@@ -26,17 +26,7 @@ __all__ = ["GalleryFolder"]
 FORMAT = "lookdown-gallery"
 VERSION = 1
 MARKER = "gallery.json"
-NAMES = {
-    "embedder",
-    EXPORTED,
-    "metrics",
-    "records.lance",
-    "index",
-    "skipped.csv",
-    "writer.lock",
-    "writer.txt",
-    MARKER,
-}
+NAMES = {MARKER, EXPORTED, "embedder", "metrics", "records.lance", "index", "skipped.csv", "writer.lock", "writer.txt"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +63,9 @@ class GalleryFolder:
             )
         try:
             table = description.get("table")
-            location = (
-                TableLocation(path) if table is None else BucketLocation(path, table["address"], table["identity"])
-            )
+            location = TableLocation(path)
+            if table is not None:
+                location = BucketLocation(path, table["address"], table["identity"])
             return cls(path, int(description["dimension"]), description["embedder"], location)
         except (InputError, KeyError, TypeError, ValueError) as error:
             raise GalleryError(f"{file} is damaged ({error!s}); restore it from a copy, or index anew") from error

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import shapely
 from numpy.typing import NDArray
 
-from lookdown.gallery.store.table_location import TableLocation
 from lookdown.gallery.store.timestamps import parse_times
 
 if TYPE_CHECKING:
     from lookdown.gallery.search.where import Where
+    from lookdown.gallery.store.table import TableLocation
 
-__all__ = ["BOUNDS", "CategoricalColumn", "ChipLabel", "Embeddings", "FilterColumns", "Rows", "Snapshot"]
+__all__ = [
+    "BOUNDS", "CategoricalColumn", "ChipLabel", "Embeddings", "FilterColumns", "GalleryStats", "Rows", "Snapshot",
+    "gallery_stats", "shapes",
+]  # fmt: skip
 
 Embeddings = NDArray[np.float32]
 Rows = NDArray[np.intp]  # row numbers in the table, from 0
 
 BOUNDS = ("west", "south", "east", "north")
 _BATCH_ROWS = 65_536
+_SHAPES = re.compile(r"\s*(MULTI)?(POINT|LINESTRING|POLYGON)", re.IGNORECASE)
 _FEW_IDS = 4  # up to here, scanning all ids is faster than building a hash table of them
 
 
@@ -51,14 +61,14 @@ class CategoricalColumn:
         return np.array(chosen, dtype=np.bool_)[self.codes]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FilterColumns:
     """The columns that filters read."""
 
     labels: CategoricalColumn
     scenes: CategoricalColumn
     sensors: CategoricalColumn
-    times: NDArray[np.datetime64]  # microseconds UTC, NaT where the time is not known
+    timestamps: CategoricalColumn
     background: NDArray[np.bool_]
     bounds: NDArray[np.float64]  # (n, 4) west, south, east, north of the footprint; NaN where there is none
     footprints: Callable[[Rows], Sequence[str | None]]  # reads the WKT of these rows; few are ever needed
@@ -66,6 +76,12 @@ class FilterColumns:
 
     def __len__(self) -> int:
         return len(self.background)
+
+    @cached_property
+    def times(self) -> NDArray[np.datetime64]:
+        """Microseconds UTC, NaT where the time is not known; each distinct text is parsed once."""
+        parsed = np.append(parse_times(self.timestamps.values), np.datetime64("NaT", "us"))
+        return np.asarray(parsed[self.timestamps.codes])  # code -1 picks the last
 
     def matching(self, where: Where) -> NDArray[np.bool_]:
         """Return which rows a filter keeps, read-only. The last answer is cached: one search asks several times."""
@@ -104,7 +120,7 @@ class Snapshot:
             labels=_categorical(table["label"]),
             scenes=_categorical(table["scene"]),
             sensors=_categorical(table["sensor"]),
-            times=_times(table["time"]),
+            timestamps=_categorical(table["time"]),
             background=table["background"].to_numpy(),
             bounds=np.column_stack([table[name].to_numpy() for name in BOUNDS]),
             footprints=lambda rows: [row["footprint"] for row in self.read(rows, ["footprint"])],
@@ -172,6 +188,17 @@ class Snapshot:
         return self._opened
 
 
+def shapes(texts: Sequence[str | None]) -> NDArray[np.object_]:
+    """Read a column of WKT; None where a text is missing, cannot be read or is not finite."""
+    # GEOS overflows the stack on nested collections and raises for curves; neither is a footprint.
+    known = [text if text is not None and text.isascii() and _SHAPES.match(text) else None for text in texts]
+    with np.errstate(all="ignore"):  # a coordinate may be NaN or beyond a double
+        geometries: NDArray[np.object_] = shapely.from_wkt(np.array(known, dtype=object), on_invalid="ignore")
+    corners, owners = shapely.get_coordinates(geometries, return_index=True)
+    geometries[owners[~np.isfinite(corners).all(axis=1)]] = None
+    return geometries
+
+
 def _valid_text(name: str) -> str | None:
     """Return None for text that is not valid Unicode, such as file names of old systems: no id is like that."""
     try:
@@ -191,8 +218,54 @@ def _categorical(column: pa.ChunkedArray) -> CategoricalColumn:
     return CategoricalColumn(tuple(encoded.dictionary.to_pylist()), np.asarray(codes, np.int32))
 
 
-def _times(column: pa.ChunkedArray) -> NDArray[np.datetime64]:
-    """Parse each distinct text once; the chips of a scene share their time."""
-    texts = _categorical(column)
-    parsed = np.append(parse_times(texts.values), np.datetime64("NaT", "us"))
-    return np.asarray(parsed[texts.codes])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GalleryStats:
+    """What a gallery holds."""
+
+    chips: int
+    labelled: int
+    marked: int  # label or background set by a user of the gallery
+    background: int
+    classes: int
+    scenes: int
+    placed: int  # with a footprint on Earth
+    first_time: str | None
+    last_time: str | None
+    sensors: tuple[str, ...]
+    dimension: int
+    embedder: str | None  # its fingerprint
+    metric: str
+    table: str  # a path, or s3://bucket/name/...
+    bytes_on_disk: int  # of the folder, without a table in a bucket
+
+
+def gallery_stats(snapshot: Snapshot, folder: Path, *, embedder: str | None, metric: str, table: str) -> GalleryStats:
+    """Count the rows of the table by what they hold, and the bytes of the folder."""
+    columns = snapshot.columns
+    times = columns.times[~np.isnat(columns.times)]
+    return GalleryStats(
+        chips=len(snapshot),
+        labelled=int((columns.labels.codes >= 0).sum()),
+        marked=int(snapshot.marked.sum()),
+        background=int(columns.background.sum()),
+        classes=len(columns.labels.values),
+        scenes=len(columns.scenes.values),
+        placed=int(np.isfinite(columns.bounds[:, 0]).sum()),
+        first_time=str(times.min()) if len(times) else None,
+        last_time=str(times.max()) if len(times) else None,
+        sensors=columns.sensors.values,
+        dimension=snapshot.dimension,
+        embedder=embedder,
+        metric=metric,
+        table=table,
+        bytes_on_disk=_bytes(folder),
+    )
+
+
+def _bytes(folder: Path) -> int:
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):  # a writer may tidy up meanwhile
+                total += Path(parent, name).stat().st_size
+    return total

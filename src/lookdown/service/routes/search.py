@@ -16,7 +16,7 @@ from lookdown.errors import InputError
 from lookdown.gallery import Results, SearchRequest, Where
 from lookdown.gallery.results.csv_text import to_csv
 from lookdown.gallery.results.geojson import to_geojson
-from lookdown.gallery.search.examples import Example
+from lookdown.gallery.search.request import Example
 from lookdown.service.answers import redrawn, search_answer, without_folders
 from lookdown.service.problems import PROBLEMS, Problem, Responses, sentence_of
 from lookdown.service.schemas import SearchAnswer, SearchBody, ThresholdsAnswer, form_with_image

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -25,8 +27,20 @@ from tests.gallery.search.engines.vectors import (
 from lookdown.errors import InputError
 from lookdown.gallery.scale.milvus_engine import MilvusEngine
 from lookdown.gallery.scale.milvus_server import MilvusGallery, MilvusServer
-from lookdown.gallery.search.engines.engine import Engine, Vectors, VectorStream
-from lookdown.gallery.search.engines.exact import ExactEngine
+from lookdown.gallery.search.engines import engine as engine_module
+from lookdown.gallery.search.engines.engine import (
+    Engine,
+    Vectors,
+    VectorStream,
+    as_points,
+    chosen_engine,
+    closeness_to,
+    make_engine,
+    mean_of,
+    nearest_first,
+    nothing,
+)
+from lookdown.gallery.search.engines.in_memory import ExactEngine
 from lookdown.gallery.search.engines.ivf import IVFEngine
 from lookdown.gallery.store.snapshot import FilterColumns
 
@@ -40,6 +54,8 @@ class Kind:
 ENGINES = {"exact": Kind(ExactEngine, 1.0), "ivf": Kind(IVFEngine, 0.99)}
 ROWS = 20_000
 Z = clustered(ROWS)
+FEW = clustered(200)
+FLAT = clustered(300, 4)
 QUERIES = clustered(40, seed=1)
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-6}
 SHARES = [0, 1 / ROWS, 0.001, 0.01, 0.2, 0.8]
@@ -287,3 +303,81 @@ def test_large_batches_are_split() -> None:
     assert max(len(part) for _, part in parts) <= 65_536
     for place, part in parts:
         np.testing.assert_array_equal(part, z[place])
+
+
+@pytest.mark.parametrize(
+    ("kind", "many", "name"), [("auto", 200, "exact"), ("auto", 199, "ivf"), ("exact", 1, "exact"), ("ivf", 500, "ivf")]
+)
+def test_auto_is_exact_until_rows_are_many(kind: Any, many: int, name: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(engine_module, "EXACT_ROWS", many)
+    engine = make_engine(kind, stream(FEW), columns(200))
+    assert engine.name == name
+    assert engine.nearest(FEW[:1], 1)[0].rows.tolist() == [0]
+    assert len(engine.assignment) == (200 if name == "ivf" else 0)
+    assert engine.lists_changed == (name == "ivf")
+
+
+def test_lists_are_read_only_where_they_are_used() -> None:
+    lists = make_engine("ivf", stream(FEW), columns(200)).assignment
+    for given in (lists, lambda: lists):
+        engine = make_engine("ivf", stream(FEW), columns(200), given)
+        assert not engine.lists_changed
+        np.testing.assert_array_equal(engine.assignment, lists)
+    assert make_engine("ivf", stream(FEW), columns(200), lambda: None).lists_changed
+
+    def refuse() -> None:
+        raise AssertionError
+
+    make_engine("exact", stream(FEW), columns(200), refuse)
+
+
+def test_an_unknown_engine_is_refused() -> None:
+    with pytest.raises(InputError, match="no engine 'hnsw'; known are auto, exact, ivf"):
+        make_engine("hnsw", stream(FEW), columns(200))  # type: ignore[arg-type]
+
+
+def test_faiss_is_not_imported_for_nothing() -> None:
+    code = "import sys, lookdown.gallery.search.engines.engine; sys.exit('faiss' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_choice_is_a_name_or_a_server(monkeypatch: Any) -> None:
+    monkeypatch.setenv("LOOKDOWN_MILVUS_URI", "http://there")
+    server = MilvusServer(uri="http://here")
+    assert [chosen_engine(name) for name in ("auto", "exact", "ivf")] == ["auto", "exact", "ivf"]
+    assert chosen_engine(server) is server
+    assert chosen_engine("milvus", "http://here") == server
+    assert chosen_engine("milvus") == MilvusServer(uri="http://there")
+    with pytest.raises(InputError, match="no engine 'hnsw'; known are auto, exact, ivf, milvus"):
+        chosen_engine("hnsw")
+    with pytest.raises(InputError, match="ivf searches in this process and has no address"):
+        chosen_engine("ivf", "http://here")
+
+
+def test_the_client_of_milvus_is_not_imported_for_nothing() -> None:
+    code = "import sys, lookdown.gallery; sys.exit('pymilvus' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_mean_of_nothing_is_the_origin() -> None:
+    np.testing.assert_array_equal(mean_of(np.zeros(3), 0), np.zeros(3))
+    np.testing.assert_allclose(mean_of(FLAT.sum(axis=0, dtype=np.float64), 300), FLAT.mean(axis=0), rtol=1e-5)
+    with pytest.raises(InputError, match="NaN or inf"):
+        mean_of(np.array([1.0, np.nan]), 3)
+
+
+def test_closeness_is_half_the_squared_distance_with_a_minus() -> None:
+    rows = np.random.default_rng(0).permutation(300)
+    found = nearest_first(rows, closeness_to(FLAT[7], FLAT[rows]))
+    expected = brute_force(FLAT, FLAT[7])
+    np.testing.assert_array_equal(found.rows, expected.rows)
+    np.testing.assert_allclose(found.closeness, expected.closeness, rtol=1e-12)
+    assert found.closeness[0] == 0
+    assert len(nothing().rows) == len(nothing().closeness) == 0
+
+
+def test_points_are_less_the_mean_and_rounded() -> None:
+    centre = mean_of(FLAT.sum(axis=0, dtype=np.float64), 300)
+    np.testing.assert_array_equal(as_points(FLAT.astype(np.float64), centre), FLAT - centre)
+    with pytest.raises(InputError, match=r"queries must be \(n, 4\) vectors, got shape \(300, 2\)"):
+        as_points(FLAT[:, :2], centre)

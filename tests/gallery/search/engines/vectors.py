@@ -33,7 +33,7 @@ def columns(rows: int) -> FilterColumns:
         labels=none,
         scenes=none,
         sensors=none,
-        times=np.full(rows, np.datetime64("NaT", "us")),
+        timestamps=none,
         background=np.zeros(rows, np.bool_),
         bounds=np.full((rows, 4), np.nan),
         footprints=lambda some: [None] * len(some),

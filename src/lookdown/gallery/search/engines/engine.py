@@ -1,40 +1,36 @@
-"""What an engine does: find the vectors nearest to a query, among all chips or those a filter keeps.
+"""What an engine does: find the vectors nearest to a query, among all chips or those a filter keeps; and its choice.
 
-The functions below are the same for every engine, so that the closeness of a row does not depend on the engine.
+What measures closeness is the same for every engine, so that the closeness of a row does not depend on the engine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.errors import InputError
+from lookdown.gallery.scale.milvus_server import MilvusServer
 from lookdown.gallery.search.where import Where
-from lookdown.gallery.store.snapshot import Rows
+from lookdown.gallery.store.snapshot import FilterColumns, Rows
 from lookdown.metrics.inputs import refuse_non_finite
 from lookdown.metrics.pairwise import half_squares
+from lookdown.suggestions import did_you_mean
 
 __all__ = [
-    "SPARE",
-    "Engine",
-    "Lists",
-    "Nearest",
-    "VectorStream",
-    "Vectors",
-    "as_points",
-    "closeness_to",
-    "mean_of",
-    "nearest_first",
-    "nothing",
-]
+    "EXACT_ROWS", "SPARE", "Engine", "EngineChoice", "EngineName", "Lists", "Nearest", "VectorStream", "Vectors",
+    "as_points", "chosen_engine", "closeness_to", "make_engine", "mean_of", "nearest_first", "nothing",
+]  # fmt: skip
 
 Vectors = NDArray[np.float32]  # (n, r), z = transform(x): L2 distance between them ranks as the metric's score does
 Lists = NDArray[np.int32]  # the list that each row is in, -1 where it is in none yet
 
+EngineName = Literal["auto", "exact", "ivf"]  # those that need nothing but memory
+EngineChoice = EngineName | Literal["milvus"] | MilvusServer
+EXACT_ROWS = 1_000_000  # up to which comparing with all of them is fast enough
 SPARE = 8  # candidates beyond those wanted: rounding may swap neighbours at the cut
 _BATCH_ROWS = 1 << 16
 
@@ -72,6 +68,10 @@ class Nearest(NamedTuple):
     rows: Rows
     closeness: NDArray[np.float64]  # -|z - y|^2 / 2, from the differences: the score without the metric's offset
 
+    def at(self, positions: slice | NDArray[np.bool_]) -> Nearest:
+        """Return some of the rows, in the same order."""
+        return Nearest(self.rows[positions], self.closeness[positions])
+
 
 class Engine(Protocol):
     """Vectors and filters behind one search."""
@@ -98,6 +98,40 @@ class Engine(Protocol):
 
     def come_into_use(self) -> None:
         """Publish that the metric of this engine is the one in use."""
+
+
+def chosen_engine(choice: str | MilvusServer, uri: str | None = None) -> EngineName | MilvusServer:
+    """Check the name of an engine; for `milvus`, return its server at `uri`, or at the address in the environment."""
+    if isinstance(choice, MilvusServer):
+        return choice
+    if choice == "milvus":
+        return MilvusServer.from_environment(uri)
+    if choice not in get_args(EngineName):
+        raise InputError(f"there is no engine {choice!r}; {did_you_mean(choice, [*get_args(EngineName), 'milvus'])}")
+    if uri is not None:
+        raise InputError(f"the engine {choice} searches in this process and has no address; omit `uri`")
+    return cast("EngineName", choice)
+
+
+def make_engine(
+    kind: EngineName,
+    stream: VectorStream,
+    columns: FilterColumns,
+    lists: Lists | Callable[[], Lists | None] | None = None,
+) -> Engine:
+    """Load vectors into an engine; `auto` is exact up to a million rows.
+
+    lists: the `assignment` of an earlier approximate engine, or a function that reads it, called only if needed.
+    """
+    if kind not in get_args(EngineName):
+        raise InputError(f"there is no engine {kind!r}; {did_you_mean(kind, get_args(EngineName))}")
+    if kind == "exact" or (kind == "auto" and stream.rows <= EXACT_ROWS):
+        from lookdown.gallery.search.engines.in_memory import ExactEngine  # an engine imports this file
+
+        return ExactEngine(stream, columns)
+    from lookdown.gallery.search.engines.ivf import IVFEngine  # faiss: only where it is used
+
+    return IVFEngine(stream, columns, lists() if callable(lists) else lists)
 
 
 def as_points(queries: Vectors, centre: Vectors) -> Vectors:

@@ -1,4 +1,4 @@
-"""The base of engines with all vectors in memory: single precision proposes, double precision decides."""
+"""Engines with all vectors in memory: their base, and the exact one, as fast as memory can be read."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from lookdown.gallery.search.engines.engine import (
     Lists,
     Nearest,
     Vectors,
+    VectorStream,
     as_points,
     closeness_to,
+    mean_of,
     nearest_first,
     nothing,
 )
@@ -24,12 +26,14 @@ from lookdown.metrics.inputs import Embeddings, as_count, as_number
 from lookdown.metrics.pairwise import half_squares
 from lookdown.metrics.ranking import best, query_blocks, row_blocks, similarities
 
-__all__ = ["InMemoryEngine", "Mask"]
+__all__ = ["ExactEngine", "InMemoryEngine", "Mask"]
 
 Mask = NDArray[np.bool_]  # which rows a filter keeps
 
 _SCANNED_ROWS = 16  # in the time that it takes to fetch one
 _BATCH_NUMBERS = 1 << 21  # in the differences that are formed at a time
+_ROUNDING = float(np.finfo(np.float32).eps)
+_BATCH_ROWS = 1 << 14  # centred at a time
 
 
 class InMemoryEngine(ABC):
@@ -74,8 +78,7 @@ class InMemoryEngine(ABC):
             else:
                 proposed = self._propose(block, candidates, mask)
             for point, rows in zip(block, proposed, strict=True):
-                ordered = nearest_first(rows, self._closeness(point, rows))
-                results.append(Nearest(ordered.rows[:k], ordered.closeness[:k]))
+                results.append(nearest_first(rows, self._closeness(point, rows)).at(slice(k)))
         return results
 
     def reaching(self, query: Vectors, closeness: float, where: Where | None = None) -> Nearest:
@@ -90,9 +93,8 @@ class InMemoryEngine(ABC):
         else:
             rows = self._suspects(point, least)
             rows = rows if mask is None else rows[mask[rows]]
-        exact = self._closeness(point, rows)
-        enough = exact >= least
-        return nearest_first(rows[enough], exact[enough])
+        near = nearest_first(rows, self._closeness(point, rows))
+        return near.at(near.closeness >= least)
 
     def come_into_use(self) -> None:  # noqa: B027 - there is nothing that every engine must do
         """Do nothing: other processes do not see this engine."""
@@ -129,3 +131,44 @@ class InMemoryEngine(ABC):
             batch = slice(begin, begin + step)
             exact[batch] = closeness_to(point, self._fetch(rows[batch]))
         return exact
+
+
+class ExactEngine(InMemoryEngine):
+    """All vectors in one array."""
+
+    name = "exact"
+    lists_changed = False
+
+    def __init__(self, stream: VectorStream, columns: FilterColumns) -> None:
+        self._z = np.empty((stream.rows, stream.dimensions), np.float32)
+        total = np.zeros(stream.dimensions)
+        for rows, batch in stream.numbered():
+            self._z[rows] = batch
+            total += batch.sum(axis=0, dtype=np.float64)
+        super().__init__(stream.rows, columns, mean_of(total, stream.rows))
+        for begin in range(0, stream.rows, _BATCH_ROWS):
+            self._z[begin : begin + _BATCH_ROWS] -= self._centre
+        self._halves = half_squares(self._z)
+        self.assignment = np.empty(0, np.int32)
+
+    def _propose(self, points: Vectors, k: int, mask: Mask | None) -> Rows:
+        return best(self._blocks(points, mask), k).indices
+
+    def _suspects(self, point: Vectors, closeness: float) -> Rows:
+        """Compare with the similarity at this closeness, less the largest rounding error of a sum of products."""
+        own = float(half_squares(point[None])[0])
+        longest, length = np.sqrt(2 * float(self._halves.max())), np.sqrt(2 * own)
+        rounding = (len(point) + 4) * _ROUNDING * (longest * (longest + length) + own - closeness)
+        least = float(closeness + own - rounding)
+        return np.concatenate([rows[block[0] >= least] for rows, block in self._blocks(point[None], None)])
+
+    def _fetch(self, rows: Rows) -> Vectors:
+        return self._z.take(rows, axis=0)
+
+    def _blocks(self, points: Vectors, mask: Mask | None) -> Iterator[tuple[Rows, Embeddings]]:
+        """Yield similarities to all rows, -inf where the filter drops a row."""
+        for rows in row_blocks(self._rows, len(points)):
+            halves = self._halves[rows]
+            if mask is not None:
+                halves = np.where(mask[rows], halves, np.inf)
+            yield np.arange(rows.start, rows.stop), similarities(points, self._z[rows], halves)
