@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lookdown.errors import InputError, WeightsError
+from lookdown.networks.layers import Trunk
 from lookdown.suggestions import did_you_mean
 
 _NMS_SIGNATURE = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
@@ -44,7 +45,6 @@ import timm  # noqa: E402  # after torchvision is repaired
 
 __all__ = [
     "ALIASES",
-    "Trunk",
     "architecture",
     "build_trunk",
     "load_trunk",
@@ -62,29 +62,6 @@ ALIASES = {
 }
 # What timm's networks raise on an image they cannot take, or on weights that are not theirs.
 _REFUSALS = (RuntimeError, AssertionError, ValueError, TypeError, KeyError, IndexError, AttributeError)
-
-
-class Trunk(nn.Module):
-    """A network without classifier and pooling; it returns (n, width, positions), whatever its own layout."""
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-        self.width = 0  # set by `build_trunk`
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The type of its weights, and of the images it takes."""
-        return next(self.parameters()).dtype
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Return (n, width, positions) of normalised images (n, bands, size, size)."""
-        features: Tensor = self.network(images)
-        if features.ndim == 3:  # tokens, the first of which may belong to no position
-            return features[:, getattr(self.network, "num_prefix_tokens", 0) :].mT
-        if getattr(self.network, "output_fmt", "NCHW") == "NHWC":
-            features = features.permute(0, 3, 1, 2)
-        return features.flatten(2)
 
 
 def resolve_name(name: str) -> str:
@@ -132,7 +109,7 @@ def build_trunk(name: str, *, bands: int, size: int) -> Trunk:
     try:
         with torch.device("meta"), torch.inference_mode():  # shapes without values: costs nothing at any size
             features = Trunk(timm.create_model(name, **options)).eval()(torch.zeros(1, bands, size, size))
-        trunk = Trunk(timm.create_model(name, **options))
+        return Trunk(timm.create_model(name, **options), features.shape[1])
     except _REFUSALS as error:
         native = training_recipe(name).input_size[-1]
         reason = (str(error) or type(error).__name__).splitlines()[0]
@@ -140,8 +117,6 @@ def build_trunk(name: str, *, bands: int, size: int) -> Trunk:
             f"{name} cannot take images of {size} pixels with {bands} bands ({reason}); it was made for {native}: "
             f"try size={native // 2} or size={native}"
         ) from error
-    trunk.width = features.shape[1]
-    return trunk
 
 
 def load_trunk(trunk: Trunk, tensors: Mapping[str, Tensor], *, name: str, bands: int, size: int, origin: str) -> None:

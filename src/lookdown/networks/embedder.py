@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from lookdown.chips.reader import ImageReader, Images, check_images
 from lookdown.errors import InputError, SkippedImagesWarning
-from lookdown.networks.backbones import Trunk, build_trunk, load_trunk, normalisation, resolve_name
+from lookdown.networks.backbones import build_trunk, load_trunk, normalisation, resolve_name
 from lookdown.networks.embedded_chips import (
     EmbeddedChips,
     Embeddings,
@@ -28,8 +28,7 @@ from lookdown.networks.embedded_chips import (
 )
 from lookdown.networks.embedder_settings import EmbedderSettings, PoolingKind, check_limits
 from lookdown.networks.exported_embedder import ExportedEmbedder
-from lookdown.networks.pooling import build_pooling
-from lookdown.networks.projection import FixedProjection, build_head, principal_components
+from lookdown.networks.layers import FixedProjection, Trunk, build_head, build_pooling, principal_components
 from lookdown.networks.weights import find_weights, trained_source
 from lookdown.progress import Progress, no_progress
 

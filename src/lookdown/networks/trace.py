@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from lookdown.errors import ExportError
 from lookdown.networks.embedder import Embedder
-from lookdown.networks.projection import FixedProjection
+from lookdown.networks.layers import FixedProjection
 from lookdown.networks.stored_embedder import load_embedder
 
 __all__ = ["trace", "trace_apart"]
