@@ -12,7 +12,7 @@ from PIL import Image
 
 from lookdown.chips.imagery import Box, SceneReader
 from lookdown.chips.pixels import Chip
-from lookdown.chips.source_content import Polygon
+from lookdown.chips.sources import Polygon
 
 __all__ = ["CutOptions", "background_windows", "cut"]
 

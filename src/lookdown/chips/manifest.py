@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from lookdown.atomic import replacing
 from lookdown.errors import ManifestError
 
-__all__ = ["ROLES", "SCHEMA", "Manifest", "polygon_wkt"]
+__all__ = ["ROLES", "SCHEMA", "Manifest"]
 
 ROLES = ("train", "query", "gallery")
 SCHEMA = pa.schema([
@@ -215,11 +215,3 @@ def _unsafe(path: str) -> str | None:
     if Path(path).is_absolute() or ".." in Path(path).parts:
         return "leads out of the root"
     return None
-
-
-def polygon_wkt(corners: Sequence[tuple[float, float]] | None) -> str | None:
-    """Return corners as WKT, closed, to ten significant digits."""
-    if corners is None:
-        return None
-    ring = ", ".join(f"{x:.10g} {y:.10g}" for x, y in (*corners, corners[0]))
-    return f"POLYGON (({ring}))"

@@ -19,7 +19,7 @@ from PIL import Image
 
 from lookdown.atomic import explained, finish_replacement, replace_folder, replacing, write_file
 from lookdown.chips.manifest import Manifest
-from lookdown.chips.source_content import SkippedItem
+from lookdown.chips.sources import SkippedItem
 from lookdown.errors import OutputError
 
 __all__ = ["MARKER", "OutputFolder", "write_chip"]

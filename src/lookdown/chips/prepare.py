@@ -19,12 +19,11 @@ import numpy as np
 from lookdown.atomic import explained
 from lookdown.chips.cutting import CutOptions, background_windows, cut
 from lookdown.chips.imagery import SceneReader, open_scene
-from lookdown.chips.manifest import Manifest, polygon_wkt
+from lookdown.chips.manifest import Manifest
 from lookdown.chips.output import MARKER, OutputFolder, write_chip
 from lookdown.chips.roles import SplitOptions, SplitRule, give_roles, read_roles
 from lookdown.chips.scene_groups import find_groups, perceptual_hash
-from lookdown.chips.source_content import Crop, Scene, SkippedItem, SourceContent, box_polygon
-from lookdown.chips.sources import read_source
+from lookdown.chips.sources import Crop, Scene, SkippedItem, SourceContent, box_polygon, polygon_wkt, read_source
 from lookdown.errors import ImageError, InputError
 from lookdown.progress import Progress, no_progress
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from lookdown.chips.group_roles import Array, Counts, balance, held_by_role
 from lookdown.chips.manifest import ROLES
-from lookdown.chips.source_content import SkippedItem
+from lookdown.chips.sources import SkippedItem
 from lookdown.errors import InputError
 
 __all__ = ["Split", "SplitDraft", "conventional", "uda"]

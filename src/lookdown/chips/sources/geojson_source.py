@@ -17,8 +17,7 @@ from rasterio.crs import CRS
 from rasterio.errors import RasterioError
 
 from lookdown.chips.imagery import TIFF, open_scene, project
-from lookdown.chips.source_content import Crop, Scene, SourceContent
-from lookdown.chips.sources.folder import files_below
+from lookdown.chips.sources import Crop, Scene, SourceContent, files_below
 from lookdown.errors import ImageError, SourceError
 
 __all__ = ["read"]
