@@ -52,7 +52,7 @@ def give_roles(rows: list[dict[str, Any]], options: SplitOptions, roles: dict[st
         [row[name] for row in rows] for name in ("id", "label", "scene_group", "background")
     )
     if options.split == "none" or all(label is None for label in labels):
-        return _all_gallery(len(rows), [])
+        return _all_gallery(len(rows))
     if callable(options.split):
         return options.split(ids, labels, groups, background)
     if options.protocol == "uda":
@@ -60,7 +60,7 @@ def give_roles(rows: list[dict[str, Any]], options: SplitOptions, roles: dict[st
     try:
         split = conventional(ids, labels, groups, background, seed=options.seed)
     except InputError as error:
-        return _all_gallery(len(rows), [f"nothing was split, every chip is in the gallery: {error}"])
+        return _all_gallery(len(rows), f"nothing was split, every chip is in the gallery: {error}")
     return _with_unlabelled(split, labels, groups, background)
 
 
@@ -72,8 +72,8 @@ def read_roles(file: Path) -> dict[str, str]:
     return {row["id"]: row["role"] for row in rows}
 
 
-def _all_gallery(chips: int, notes: list[str]) -> Split:
-    return Split(roles=["gallery"] * chips, reasons=[None] * chips, notes=notes, train_classes=[], test_classes=[])
+def _all_gallery(chips: int, *notes: str) -> Split:
+    return Split(roles=["gallery"] * chips, reasons=[None] * chips, notes=list(notes))
 
 
 def _with_unlabelled(split: Split, labels: list[str | None], groups: list[str], background: list[bool]) -> Split:
@@ -97,4 +97,4 @@ def _as_before(rows: list[dict[str, Any]], role_of: dict[str, str]) -> Split:
     leaking = sum(len(several) > 1 for several in roles_of_group.values())
     notes = [f"{leaking} scene groups are in more than one role: the given split leaks"] if leaking else []
     reasons = [None if role else "the given split does not name it" for role in roles]
-    return Split(roles=roles, reasons=reasons, notes=notes, train_classes=[], test_classes=[])
+    return Split(roles=roles, reasons=reasons, notes=notes)
