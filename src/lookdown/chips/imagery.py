@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -25,11 +24,12 @@ from rasterio.windows import Window
 from lookdown.chips.photographs import MAX_PIXELS, open_photograph, quietly, refuse_remote
 from lookdown.errors import ImageError, InputError
 
-__all__ = ["SUFFIXES", "TIFF", "SceneReader", "open_scene", "project"]
+__all__ = ["SUFFIXES", "TIFF", "SceneReader", "affine", "open_scene", "project"]
 
 Box = tuple[int, int, int, int]  # x0, y0, x1, y1 in pixels, the ends not included
 Bytes = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
+Points = NDArray[np.float64]
 
 SAMPLE_SIDE_PIXELS = 1024  # the stretch is estimated from about a million pixels, however large the scene
 EARTH_RADIUS_METRES = 6_371_008.8  # the mean of the ellipsoid
@@ -67,7 +67,14 @@ def open_scene(path: Path, *, stretch: tuple[float, float] = (2, 98)) -> SceneRe
     return (_GeoTiff if path.suffix.lower() in TIFF else _Photograph)(path, stretch)
 
 
-def project(source: Any, target: Any, points: NDArray[np.float64]) -> NDArray[np.float64]:
+def affine(transform: Any, points: Points) -> Points:
+    """Apply an affine map to points `(n, 2)`: from pixels to the CRS of a scene, or by its inverse back."""
+    x, y = points.T
+    t = transform
+    return np.column_stack([t.a * x + t.b * y + t.c, t.d * x + t.e * y + t.f])
+
+
+def project(source: Any, target: Any, points: Points) -> Points:
     """Transform points `(n, 2)` from one CRS to another; NaN for all of them if one cannot be transformed."""
     try:
         return np.column_stack(warp(source, target, points[:, 0], points[:, 1])[:2])
@@ -145,9 +152,7 @@ class SceneReader(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @abstractmethod
@@ -170,12 +175,9 @@ class SceneReader(ABC):
         limits = np.array([np.percentile(band, self._stretch) if band.size else (0.0, 0.0) for band in bands])
         return limits[:, 0], limits[:, 1]
 
-    def _lon_lat(self, corners: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        x, y = corners.T
-        t = self.transform
-        placed = np.column_stack([t.a * x + t.b * y + t.c, t.d * x + t.e * y + t.f])
-        lon, lat = project(self.crs, "EPSG:4326", placed).T
-        return lon, lat
+    def _lon_lat(self, corners: Points) -> Points:
+        """Return longitudes and latitudes, (2, n), of pixels (n, 2)."""
+        return project(self.crs, "EPSG:4326", affine(self.transform, corners)).T
 
     def _check(self, window: Box) -> None:
         x0, y0, x1, y1 = window
@@ -248,11 +250,9 @@ class _GeoTiff(SceneReader):
         self.width, self.height = self._file.width, self._file.height
         self._indexes = [i for i, kind in enumerate(colours, 1) if kind != ColorInterp.alpha] or [1]
         self.bands = len(self._indexes) if self._palette is None else 3
-        try:
-            self._refuse_what_cannot_be_shown()
-        except ImageError:
+        if reason := self._reason_to_refuse():
             self.close()
-            raise
+            raise ImageError(f"{path} {reason}")
         if crs and transform.determinant and not transform.is_identity:  # identity: a CRS, but no position in it
             self.crs, self.transform = crs, transform
 
@@ -291,14 +291,13 @@ class _GeoTiff(SceneReader):
             table[index] = colour[:3]
         return table
 
-    def _refuse_what_cannot_be_shown(self) -> None:
+    def _reason_to_refuse(self) -> str | None:
         if self._file.dtypes[0].startswith("complex"):
-            raise ImageError(f"{self.path} holds complex numbers; write their amplitude to a GeoTIFF first")
+            return "holds complex numbers; write their amplitude to a GeoTIFF first"
         if max(rows * columns for rows, columns in self._file.block_shapes) > MAX_PIXELS:
-            raise ImageError(
-                f"{self.path} is stored in blocks of more than {MAX_PIXELS // 1_000_000} megapixels; rewrite it with "
-                "gdal_translate -co TILED=YES"
-            )
+            blocks = f"blocks of more than {MAX_PIXELS // 1_000_000} megapixels"
+            return f"is stored in {blocks}; rewrite it with gdal_translate -co TILED=YES"
+        return None
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
