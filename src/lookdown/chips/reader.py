@@ -172,6 +172,12 @@ class ImageReader:
             progress(int(is_read.sum()) + len(self.skipped), self.total, "chips")
         return (images if is_read.all() else images[is_read]), np.flatnonzero(is_read)
 
+    @property
+    def summary_of_skipped(self) -> str:
+        """How many images could not be read, and the reason for the first."""
+        first = next(iter(self.skipped.values()))
+        return f"{len(self.skipped)} of {self.total} images could not be read, the first: {first}"
+
     def _read(self, positions: Sequence[int]) -> list[tuple[int, Square | ImageError]]:
         return [(position, self._square(self._paths[position])) for position in positions]
 

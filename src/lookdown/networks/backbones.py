@@ -1,10 +1,9 @@
 """timm's networks behind one call: a trunk without its classifier, for any number of bands.
 
 This is the only place that imports timm, because torchvision may have to be repaired before. The torchvision on PyPI is
-built for CUDA. Beside a CPU-only torch its compiled part does not load; its import then fails with "operator
-torchvision::nms does not exist", and so does that of timm. timm uses only the Python part of torchvision, which needs
-the operators to be declared, so they are declared here. Beside a matching torch nothing is done. Where the declaration
-was needed, `torchvision.io` and `torchvision.ops.nms` stay unusable.
+built for CUDA; beside a CPU-only torch its import, and so that of timm, fails with "operator torchvision::nms does not
+exist". timm uses only its Python part, which needs the operators to be declared, so they are declared here. Beside a
+matching torch nothing is done. After a repair, `torchvision.io` and `torchvision.ops.nms` stay unusable.
 """
 
 from __future__ import annotations

@@ -17,16 +17,17 @@ from torch import Tensor, nn
 from lookdown.chips.reader import ImageReader, Images, check_images
 from lookdown.errors import InputError, SkippedImagesWarning
 from lookdown.networks.backbones import build_trunk, load_trunk, normalisation, resolve_name
-from lookdown.networks.embedded_chips import (
+from lookdown.networks.embedding import (
     EmbeddedChips,
+    EmbedderSettings,
     Embeddings,
+    PoolingKind,
     Turns,
+    check_limits,
     check_turns,
     compute,
     embed_all,
-    summary_of_skipped,
 )
-from lookdown.networks.embedder_settings import EmbedderSettings, PoolingKind, check_limits
 from lookdown.networks.exported_embedder import ExportedEmbedder
 from lookdown.networks.layers import FixedProjection, Trunk, build_head, build_pooling, principal_components
 from lookdown.networks.weights import find_weights, trained_source
@@ -125,7 +126,7 @@ class Embedder(nn.Module):
             features = (values for _, values in compute(reader, _as_arrays(embedder.features), progress))
             components = principal_components(features, dimension)
         if reader.skipped:
-            warnings.warn(summary_of_skipped(reader), SkippedImagesWarning, stacklevel=2)
+            warnings.warn(reader.summary_of_skipped, SkippedImagesWarning, stacklevel=2)
         embedder.head = FixedProjection.of(components)
         embedder.settings = replace(embedder.settings, head="pca")
         return embedder.eval()

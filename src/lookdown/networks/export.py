@@ -27,8 +27,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from lookdown.errors import ExportError, InputError
-from lookdown.networks.embedded_chips import Embeddings
 from lookdown.networks.embedder import Embedder
+from lookdown.networks.embedding import Embeddings
 from lookdown.networks.exported_embedder import ExportDescription, ExportedEmbedder, write_export
 from lookdown.networks.layers import FixedProjection
 from lookdown.networks.runtimes import FILES, RuntimeName

@@ -17,8 +17,7 @@ import numpy as np
 from lookdown.atomic import readable_folder
 from lookdown.chips.reader import ImageReader, Images
 from lookdown.errors import StoredEmbedderError
-from lookdown.networks.embedded_chips import EmbeddedChips, Embeddings, Turns, check_turns, embed_all
-from lookdown.networks.embedder_settings import EmbedderSettings
+from lookdown.networks.embedding import EmbeddedChips, EmbedderSettings, Embeddings, Turns, check_turns, embed_all
 from lookdown.networks.runtimes import FILES, Runtime, RuntimeName, open_runtime
 from lookdown.progress import Progress, no_progress
 from lookdown.stored import StoredKind

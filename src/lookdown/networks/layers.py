@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lookdown.errors import InputError
-from lookdown.networks.embedder_settings import HeadKind, PoolingKind
+from lookdown.networks.embedding import HeadKind, PoolingKind
 
 __all__ = [
     "AveragePooling",
