@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import rasterio
@@ -37,6 +37,7 @@ EARTH_RADIUS_METRES = 6_371_008.8  # the mean of the ellipsoid
 TIFF = frozenset({".tif", ".tiff"})
 SUFFIXES = TIFF | {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".webp"}
 GREY = frozenset({"1", "L", "LA", "La"})
+MERCATOR = re.compile(r'PROJECTION\["Mercator_(1SP|Auxiliary_Sphere)"')  # in WKT: true to scale at the equator only
 
 # Overviews, masks and statistics beside a GeoTIFF may be a VRT that names any file or URL, so they are ignored.
 NO_SIDECARS = {"GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR", "GDAL_PAM_ENABLED": "NO"}
@@ -82,7 +83,7 @@ def project(source: Any, target: Any, points: Points) -> Points:
         return np.full_like(points, np.nan)
 
 
-class SceneReader(ABC):
+class SceneReader(AbstractContextManager["SceneReader", None]):
     """An open image, for a `with` statement: `read` returns 8-bit pixels, `valid` which of them hold data."""
 
     path: Path
@@ -143,14 +144,11 @@ class SceneReader(ABC):
         shrink = math.cos(math.radians(latitude))
         if self.crs.is_geographic:  # a degree of longitude shrinks towards the poles, one of latitude does not
             return side * EARTH_RADIUS_METRES * math.sqrt(shrink)
-        return side * shrink if _is_mercator(self.crs) else side
+        return side * shrink if MERCATOR.search(self.crs.to_wkt()) else side
 
     @abstractmethod
     def close(self) -> None:
         """Close the file."""
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -268,22 +266,23 @@ class _GeoTiff(SceneReader):
         self._file.close()
 
     def _values(self, window: Box) -> NDArray[Any]:
-        with self._reading():
-            stored: NDArray[Any] = self._file.read(self._indexes, window=_window(window))
-        values = np.moveaxis(stored, 0, -1)
+        values = self._bands_last(self._file.read, window=_window(window))
         return values if self._palette is None else self._palette[values[..., 0]]
 
     def _known(self, window: Box) -> Mask:
-        with self._reading():
-            return np.moveaxis(self._file.read_masks(self._indexes, window=_window(window)) != 0, 0, -1)
+        known: Mask = self._bands_last(self._file.read_masks, window=_window(window)) != 0
+        return known
 
     def _sample(self) -> tuple[NDArray[Any], Mask]:
         step = math.ceil(max(self.width, self.height) / SAMPLE_SIDE_PIXELS)
         shape = (len(self._indexes), math.ceil(self.height / step), math.ceil(self.width / step))
-        with self._reading():  # nearest neighbour (the default) never blends data with nodata
-            values = self._file.read(self._indexes, out_shape=shape)
-            known = self._file.read_masks(self._indexes, out_shape=shape) != 0
-        return np.moveaxis(values, 0, -1), np.moveaxis(known, 0, -1)
+        # Nearest neighbour, which is the default, never blends data with nodata.
+        values, masks = (self._bands_last(read, out_shape=shape) for read in (self._file.read, self._file.read_masks))
+        return values, masks != 0
+
+    def _bands_last(self, read: Callable[..., NDArray[Any]], **part: Any) -> NDArray[Any]:
+        with self._reading():
+            return np.moveaxis(read(self._indexes, **part), 0, -1)
 
     def _colours(self) -> Bytes:
         table = np.zeros((65536, 3), np.uint8)
@@ -317,11 +316,6 @@ def _decode(image: Image.Image) -> tuple[NDArray[Any], Mask | None]:
         return np.array(image.convert(colour)).reshape(image.height, image.width, -1), None
     pixels = np.array(image.convert(alpha))
     return pixels[..., :-1], pixels[..., -1] > 0
-
-
-def _is_mercator(crs: Any) -> bool:
-    """Whether a CRS is Web Mercator or a relative, under any code: true to scale at the equator only."""
-    return re.search(r'PROJECTION\["Mercator_(1SP|Auxiliary_Sphere)"', crs.to_wkt()) is not None
 
 
 def _window(box: Box) -> Window:

@@ -116,9 +116,7 @@ def _record(folder: Path) -> dict[str, Any]:
 
 def _is_ours(folder: Path) -> bool:
     """Whether a folder is absent, empty, or carries our marker, so that it may be written or removed."""
-    if not folder.exists():
-        return True
-    return folder.is_dir() and (bool(_record(folder)) or not any(folder.iterdir()))
+    return not folder.exists() or (folder.is_dir() and (bool(_record(folder)) or not any(folder.iterdir())))
 
 
 def _write_csv(file: Path, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:

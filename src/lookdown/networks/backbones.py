@@ -137,15 +137,10 @@ def load_trunk(trunk: Trunk, tensors: Mapping[str, Tensor], *, name: str, bands:
             blank = timm.create_model(name, num_classes=classes).state_dict()
             tensors |= {key: blank[key] for key in blank if key.rpartition(".")[0] in classifiers}
         # timm ignores missing tensors if it fits the bands itself, or if the classes are not the recipe's.
-        overlay = {"state_dict": tensors, "num_classes": classes, "label_offset": 0, "custom_load": False}
-        whole = timm.create_model(
-            name,
-            pretrained=True,
-            pretrained_cfg_overlay={**overlay, "first_conv": None},
-            in_chans=bands,
-            num_classes=classes,
-            **_fixed_size(name, size),
-        ).state_dict()
+        overlay: dict[str, Any] = {"num_classes": classes, "label_offset": 0, "custom_load": False, "first_conv": None}
+        overlay["state_dict"] = tensors
+        options = {"in_chans": bands, "num_classes": classes, **_fixed_size(name, size)}
+        whole = timm.create_model(name, pretrained=True, pretrained_cfg_overlay=overlay, **options).state_dict()
         trunk.network.load_state_dict({key: whole[key] for key in trunk.network.state_dict()})
     except _REFUSALS as error:
         reason = "; ".join(line.strip() for line in str(error).splitlines()[:3])[:300]

@@ -154,10 +154,7 @@ class Embedder(nn.Module):
         return fingerprint(settings, tensors)
 
     def freeze_trunk(self) -> Self:
-        """Freeze trunk and pooling, which determine `features`: no gradients, evaluation mode even in training.
-
-        Only the head is then trained, and `trunk_fingerprint` stays the same.
-        """
+        """Freeze trunk and pooling, which determine `features`; only the head is then trained."""
         self.trunk_is_frozen = True
         self.trunk.requires_grad_(False)
         self.pooling.requires_grad_(False)
@@ -206,17 +203,11 @@ class Embedder(nn.Module):
         return self._embed(chips, batch_size, progress, self._with_turns(turns))
 
     def embed_features(self, chips: Images, *, batch_size: int = 64, progress: Progress = no_progress) -> EmbeddedChips:
-        """Return the input of the head, (n, width), for the chips that can be read; otherwise as `embed_chips`.
-
-        With a frozen trunk, compute them once: they are valid as long as `trunk_fingerprint` stays the same.
-        """
+        """Return the input of the head, (n, width), for the chips that can be read; otherwise as `embed_chips`."""
         return self._embed(chips, batch_size, progress, self.features, self.trunk.width)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write `embedder.json` and `embedder.safetensors` into the folder `path`.
-
-        overwrite: replace an embedder that is there.
-        """
+        """Write `embedder.json` and `embedder.safetensors` into the folder `path`; replace one with `overwrite`."""
         from lookdown.networks.stored_embedder import save_embedder
 
         save_embedder(self, path, overwrite=overwrite)

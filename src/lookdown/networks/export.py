@@ -24,6 +24,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from safetensors.torch import load_file, save_file
+from sklearn.metrics.pairwise import paired_cosine_distances
 from torch import Tensor, nn
 
 from lookdown.errors import ExportError, InputError
@@ -203,21 +204,13 @@ def _worst_distance(
         (raw[:_SINGLE_CHIPS], single),  # a runtime may use other code for a single image, which has been wrong before
         (space.of_embeddings(raw), exported.embed_transformed(chips)),
     )
-    worst = max(_cosine_distances(ours, theirs).max() for ours, theirs in pairs)
+    worst = max(paired_cosine_distances(ours.astype(np.float64), theirs).max() for ours, theirs in pairs)
     if not worst <= LARGEST_DISTANCE:
         raise ExportError(
             f"{folder} was not written: in {exported.description.runtime} the network embeds a chip at a cosine "
             f"distance of {worst:.1e} from torch, and {LARGEST_DISTANCE:g} is allowed; use another runtime, or torch"
         )
     return float(worst)
-
-
-def _cosine_distances(first: NDArray[np.floating], second: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return 1 - cosine of rows, 0 where both are zero."""
-    a, b = first.astype(np.float64), second.astype(np.float64)
-    lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
-    both_zero = ~(a.any(axis=1) | b.any(axis=1))
-    return np.where(both_zero, 0.0, 1 - (a * b).sum(axis=1) / np.maximum(lengths, np.finfo(np.float64).tiny))
 
 
 if __name__ == "__main__":

@@ -126,16 +126,13 @@ def _usable(content: SourceContent) -> SourceContent:
     crops: dict[str, Crop] = {}
     usable = SourceContent(content.scenes, skipped=list(content.skipped))
     for crop in content.crops:
-        if _as_text(crop.id) != crop.id or not _is_text(content.scenes[crop.scene].path):
+        path = content.scenes[crop.scene].path.as_posix()
+        if _as_text(crop.id) != crop.id or _as_text(path) != path:
             usable.skip(_as_text(crop.id), "its file name is not UTF-8; rename the file")
         elif crops.setdefault(crop.id, crop) is not crop:
             usable.skip(crop.id, "an object before it has the same id")
     usable.crops.extend(crops.values())
     return usable
-
-
-def _is_text(path: Path) -> bool:
-    return _as_text(path.as_posix()) == path.as_posix()
 
 
 def _as_text(name: str) -> str:
