@@ -34,8 +34,8 @@ def read(
     flat: leave out windows where the 8-bit values of every band have a smaller standard deviation, as on open sea.
     """
     sizes = [size] if isinstance(size, int) else list(size)
-    strides = [max(1, side // 2) for side in sizes] if stride is None else stride
-    strides = [strides] * len(sizes) if isinstance(strides, int) else list(strides)
+    steps = [max(1, side // 2) for side in sizes] if stride is None else stride
+    strides = [steps] if isinstance(steps, int) else list(steps)
     strides = strides * len(sizes) if len(strides) == 1 else strides
     _check(sizes, strides, empty, flat)
     content = SourceContent()
