@@ -224,7 +224,6 @@ def _project(source: Any, target: Any, rings: list[Array]) -> Iterator[Array]:
 
 
 def _centroid(ring: Array) -> tuple[float, float]:
-    if not np.isfinite(ring).all():
-        return np.nan, np.nan  # beyond what the projection of the scene can show
-    centre = shapely.Polygon(ring).centroid
-    return (centre.x, centre.y) if not centre.is_empty else (np.nan, np.nan)
+    """Return the centroid, NaN for a ring beyond what the projection of the scene can show."""
+    centre = shapely.Polygon(ring if np.isfinite(ring).all() else None).centroid
+    return (np.nan, np.nan) if centre.is_empty else (centre.x, centre.y)
