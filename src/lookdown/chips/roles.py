@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from lookdown.chips.manifest import ROLES
 from lookdown.chips.protocols import Split, conventional, uda
@@ -15,14 +15,9 @@ from lookdown.errors import InputError
 
 __all__ = ["SplitOptions", "SplitRule", "give_roles", "read_roles"]
 
-
-class SplitRule(Protocol):
-    """A way of one's own to split; a frozen dataclass, so that its fields are part of the fingerprint of the result."""
-
-    def __call__(
-        self, ids: Sequence[str], labels: Sequence[str | None], groups: Sequence[str], background: Sequence[bool]
-    ) -> Split:
-        """Return the role of each chip."""
+# A way of one's own to split: it takes ids, labels, groups and background. Let it be a frozen dataclass that can be
+# called, so that its fields are part of the fingerprint of the result.
+SplitRule = Callable[[Sequence[str], Sequence[str | None], Sequence[str], Sequence[bool]], Split]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
