@@ -92,7 +92,6 @@ def test_every_folder_is_a_known_layer_and_none_is_a_drawer() -> None:
 def test_each_module_has_its_test_at_the_same_path() -> None:
     tested_elsewhere = {
         "lab/synthetic/gaussian_world.py": "lab/paper/test_discussion_1.py",
-        "chips/source_content.py": "chips/sources/test_sources.py",
         "errors.py": "test_packaging.py",
         "__main__.py": "test_packaging.py",
     }

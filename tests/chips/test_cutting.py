@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from lookdown.chips.cutting import CutOptions, background_windows, cut
-from lookdown.chips.source_content import box_polygon
+from lookdown.chips.sources import box_polygon
 
 
 class _Picture:

@@ -10,7 +10,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from lookdown.chips.manifest import SCHEMA, Manifest, polygon_wkt
+from lookdown.chips.manifest import SCHEMA, Manifest
+from lookdown.chips.sources import polygon_wkt
 from lookdown.errors import ManifestError
 
 
@@ -138,8 +139,3 @@ def test_missing_files_and_columns_are_named(tmp_path: Path) -> None:
     (tmp_path / "n.csv").write_text("id,path,scene,role,background,scene_group\na,b,c,d,maybe,f\n")
     with pytest.raises(ManifestError, match=r"n\.csv"):
         Manifest.read(tmp_path / "n.csv")
-
-
-def test_polygons_are_written_as_wkt() -> None:
-    assert polygon_wkt(((0, 0), (1.5, 0), (1, 2))) == "POLYGON ((0 0, 1.5 0, 1 2, 0 0))"
-    assert polygon_wkt(None) is None

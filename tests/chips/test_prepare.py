@@ -21,8 +21,7 @@ from lookdown.chips.cutting import CutOptions
 from lookdown.chips.manifest import Manifest
 from lookdown.chips.prepare import cut_chips, prepare
 from lookdown.chips.roles import SplitOptions
-from lookdown.chips.source_content import SourceContent
-from lookdown.chips.sources import read_source
+from lookdown.chips.sources import SourceContent, read_source
 from lookdown.errors import InputError, OutputError
 
 SCENES = 24

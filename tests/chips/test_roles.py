@@ -11,8 +11,7 @@ from tests.chips.test_prepare import SCENES, assert_no_leak, roles_of_classes
 from lookdown.chips.cutting import CutOptions
 from lookdown.chips.prepare import cut_chips
 from lookdown.chips.roles import SplitOptions
-from lookdown.chips.source_content import SourceContent
-from lookdown.chips.sources import read_source
+from lookdown.chips.sources import SourceContent, read_source
 from lookdown.errors import LookdownError, OutputError
 
 

@@ -56,16 +56,16 @@ def _fill(folder: Path) -> None:
 
 def trace_once(patch: pytest.MonkeyPatch) -> None:
     """Let torch trace each network once; another export of the same network and metric takes a copy of the graph."""
-    trace = export_module._as_onnx
+    trace = export_module.trace_apart
 
-    def traced(embedder: Embedder, space: Space, place: Path) -> Path:
+    def traced(embedder: Embedder, space: Space, file: Path) -> None:
         parts = (embedder.fingerprint.encode(), space.factor.tobytes(), bytes([space.normalize]))
 
         def make(folder: Path) -> None:
             folder.mkdir()
-            trace(embedder, space, folder)
+            trace(embedder, space, folder / "model.onnx")
 
         graph = template(f"graph-{hashlib.sha256(b' '.join(parts)).hexdigest()[:16]}", make)
-        return Path(shutil.copy(graph / "model.onnx", place / "model.onnx"))
+        shutil.copy(graph / "model.onnx", file)
 
-    patch.setattr(export_module, "_as_onnx", traced)
+    patch.setattr(export_module, "trace_apart", traced)

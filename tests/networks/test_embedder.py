@@ -17,7 +17,7 @@ from sklearn.decomposition import PCA
 from lookdown.errors import ImageError, InputError, SkippedImagesWarning, UntrainedWarning, WeightsError
 from lookdown.networks import Embedder, weights
 from lookdown.networks.backbones import timm
-from lookdown.networks.projection import FixedProjection, principal_components
+from lookdown.networks.layers import FixedProjection, principal_components
 from lookdown.networks.weights import find_weights
 
 LITE0 = "tf_efficientnet_lite0"

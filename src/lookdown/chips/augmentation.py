@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -31,9 +31,8 @@ class Strengths:
 
     def __post_init__(self) -> None:
         limits = {"rotation": 180.0, "scale": 0.9, "blur": 16.0}
-        for name in (field.name for field in fields(self)):
-            value, limit = getattr(self, name), limits.get(name, 1.0)
-            if not 0 <= value <= limit:
+        for name, value in asdict(self).items():
+            if not 0 <= value <= (limit := limits.get(name, 1.0)):
                 raise InputError(f"{name} must be a number from 0 (off) to {limit:g}, got {value!r}")
 
     @classmethod

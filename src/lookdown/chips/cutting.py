@@ -12,7 +12,7 @@ from PIL import Image
 
 from lookdown.chips.imagery import Box, SceneReader
 from lookdown.chips.pixels import Chip
-from lookdown.chips.source_content import Polygon
+from lookdown.chips.sources import Polygon
 
 __all__ = ["CutOptions", "background_windows", "cut"]
 
@@ -102,13 +102,12 @@ def _cut_upright(scene: SceneReader, shape: shapely.Polygon, options: CutOptions
     pixels = scene.read(window)
     size = (max(1, round(length + 2 * margin)), max(1, round(breadth + 2 * margin)))
     quad = tuple((ring - window[:2]).ravel())
-    images = [Image.fromarray(np.ascontiguousarray(band)) for band in np.moveaxis(pixels, 2, 0)]
-    bilinear = Image.Resampling.BILINEAR
-    bands = [
-        image.transform(size, Image.Transform.QUAD, quad, resample=bilinear, fillcolor=int(np.asarray(image).mean()))
-        for image in images
+    quad_of, bilinear = Image.Transform.QUAD, Image.Resampling.BILINEAR
+    turned = [
+        Image.fromarray(band).transform(size, quad_of, quad, resample=bilinear, fillcolor=int(band.mean()))
+        for band in np.ascontiguousarray(np.moveaxis(pixels, 2, 0))
     ]
-    return np.stack([np.asarray(band) for band in bands], axis=2)
+    return np.stack([np.asarray(band) for band in turned], axis=2)
 
 
 def _inside(scene: SceneReader, left: float, top: float, right: float, bottom: float) -> Box:

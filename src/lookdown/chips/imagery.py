@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import rasterio
@@ -25,11 +24,12 @@ from rasterio.windows import Window
 from lookdown.chips.photographs import MAX_PIXELS, open_photograph, quietly, refuse_remote
 from lookdown.errors import ImageError, InputError
 
-__all__ = ["SUFFIXES", "TIFF", "SceneReader", "open_scene", "project"]
+__all__ = ["SUFFIXES", "TIFF", "SceneReader", "affine", "open_scene", "project"]
 
 Box = tuple[int, int, int, int]  # x0, y0, x1, y1 in pixels, the ends not included
 Bytes = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
+Points = NDArray[np.float64]
 
 SAMPLE_SIDE_PIXELS = 1024  # the stretch is estimated from about a million pixels, however large the scene
 EARTH_RADIUS_METRES = 6_371_008.8  # the mean of the ellipsoid
@@ -37,6 +37,7 @@ EARTH_RADIUS_METRES = 6_371_008.8  # the mean of the ellipsoid
 TIFF = frozenset({".tif", ".tiff"})
 SUFFIXES = TIFF | {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".webp"}
 GREY = frozenset({"1", "L", "LA", "La"})
+MERCATOR = re.compile(r'PROJECTION\["Mercator_(1SP|Auxiliary_Sphere)"')  # in WKT: true to scale at the equator only
 
 # Overviews, masks and statistics beside a GeoTIFF may be a VRT that names any file or URL, so they are ignored.
 NO_SIDECARS = {"GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR", "GDAL_PAM_ENABLED": "NO"}
@@ -67,7 +68,14 @@ def open_scene(path: Path, *, stretch: tuple[float, float] = (2, 98)) -> SceneRe
     return (_GeoTiff if path.suffix.lower() in TIFF else _Photograph)(path, stretch)
 
 
-def project(source: Any, target: Any, points: NDArray[np.float64]) -> NDArray[np.float64]:
+def affine(transform: Any, points: Points) -> Points:
+    """Apply an affine map to points `(n, 2)`: from pixels to the CRS of a scene, or by its inverse back."""
+    x, y = points.T
+    t = transform
+    return np.column_stack([t.a * x + t.b * y + t.c, t.d * x + t.e * y + t.f])
+
+
+def project(source: Any, target: Any, points: Points) -> Points:
     """Transform points `(n, 2)` from one CRS to another; NaN for all of them if one cannot be transformed."""
     try:
         return np.column_stack(warp(source, target, points[:, 0], points[:, 1])[:2])
@@ -75,7 +83,7 @@ def project(source: Any, target: Any, points: NDArray[np.float64]) -> NDArray[np
         return np.full_like(points, np.nan)
 
 
-class SceneReader(ABC):
+class SceneReader(AbstractContextManager["SceneReader", None]):
     """An open image, for a `with` statement: `read` returns 8-bit pixels, `valid` which of them hold data."""
 
     path: Path
@@ -136,18 +144,13 @@ class SceneReader(ABC):
         shrink = math.cos(math.radians(latitude))
         if self.crs.is_geographic:  # a degree of longitude shrinks towards the poles, one of latitude does not
             return side * EARTH_RADIUS_METRES * math.sqrt(shrink)
-        return side * shrink if _is_mercator(self.crs) else side
+        return side * shrink if MERCATOR.search(self.crs.to_wkt()) else side
 
     @abstractmethod
     def close(self) -> None:
         """Close the file."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @abstractmethod
@@ -170,12 +173,9 @@ class SceneReader(ABC):
         limits = np.array([np.percentile(band, self._stretch) if band.size else (0.0, 0.0) for band in bands])
         return limits[:, 0], limits[:, 1]
 
-    def _lon_lat(self, corners: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        x, y = corners.T
-        t = self.transform
-        placed = np.column_stack([t.a * x + t.b * y + t.c, t.d * x + t.e * y + t.f])
-        lon, lat = project(self.crs, "EPSG:4326", placed).T
-        return lon, lat
+    def _lon_lat(self, corners: Points) -> Points:
+        """Return longitudes and latitudes, (2, n), of pixels (n, 2)."""
+        return project(self.crs, "EPSG:4326", affine(self.transform, corners)).T
 
     def _check(self, window: Box) -> None:
         x0, y0, x1, y1 = window
@@ -248,11 +248,9 @@ class _GeoTiff(SceneReader):
         self.width, self.height = self._file.width, self._file.height
         self._indexes = [i for i, kind in enumerate(colours, 1) if kind != ColorInterp.alpha] or [1]
         self.bands = len(self._indexes) if self._palette is None else 3
-        try:
-            self._refuse_what_cannot_be_shown()
-        except ImageError:
+        if reason := self._reason_to_refuse():
             self.close()
-            raise
+            raise ImageError(f"{path} {reason}")
         if crs and transform.determinant and not transform.is_identity:  # identity: a CRS, but no position in it
             self.crs, self.transform = crs, transform
 
@@ -268,22 +266,23 @@ class _GeoTiff(SceneReader):
         self._file.close()
 
     def _values(self, window: Box) -> NDArray[Any]:
-        with self._reading():
-            stored: NDArray[Any] = self._file.read(self._indexes, window=_window(window))
-        values = np.moveaxis(stored, 0, -1)
+        values = self._bands_last(self._file.read, window=_window(window))
         return values if self._palette is None else self._palette[values[..., 0]]
 
     def _known(self, window: Box) -> Mask:
-        with self._reading():
-            return np.moveaxis(self._file.read_masks(self._indexes, window=_window(window)) != 0, 0, -1)
+        known: Mask = self._bands_last(self._file.read_masks, window=_window(window)) != 0
+        return known
 
     def _sample(self) -> tuple[NDArray[Any], Mask]:
         step = math.ceil(max(self.width, self.height) / SAMPLE_SIDE_PIXELS)
         shape = (len(self._indexes), math.ceil(self.height / step), math.ceil(self.width / step))
-        with self._reading():  # nearest neighbour (the default) never blends data with nodata
-            values = self._file.read(self._indexes, out_shape=shape)
-            known = self._file.read_masks(self._indexes, out_shape=shape) != 0
-        return np.moveaxis(values, 0, -1), np.moveaxis(known, 0, -1)
+        # Nearest neighbour, which is the default, never blends data with nodata.
+        values, masks = (self._bands_last(read, out_shape=shape) for read in (self._file.read, self._file.read_masks))
+        return values, masks != 0
+
+    def _bands_last(self, read: Callable[..., NDArray[Any]], **part: Any) -> NDArray[Any]:
+        with self._reading():
+            return np.moveaxis(read(self._indexes, **part), 0, -1)
 
     def _colours(self) -> Bytes:
         table = np.zeros((65536, 3), np.uint8)
@@ -291,14 +290,13 @@ class _GeoTiff(SceneReader):
             table[index] = colour[:3]
         return table
 
-    def _refuse_what_cannot_be_shown(self) -> None:
+    def _reason_to_refuse(self) -> str | None:
         if self._file.dtypes[0].startswith("complex"):
-            raise ImageError(f"{self.path} holds complex numbers; write their amplitude to a GeoTIFF first")
+            return "holds complex numbers; write their amplitude to a GeoTIFF first"
         if max(rows * columns for rows, columns in self._file.block_shapes) > MAX_PIXELS:
-            raise ImageError(
-                f"{self.path} is stored in blocks of more than {MAX_PIXELS // 1_000_000} megapixels; rewrite it with "
-                "gdal_translate -co TILED=YES"
-            )
+            blocks = f"blocks of more than {MAX_PIXELS // 1_000_000} megapixels"
+            return f"is stored in {blocks}; rewrite it with gdal_translate -co TILED=YES"
+        return None
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -318,11 +316,6 @@ def _decode(image: Image.Image) -> tuple[NDArray[Any], Mask | None]:
         return np.array(image.convert(colour)).reshape(image.height, image.width, -1), None
     pixels = np.array(image.convert(alpha))
     return pixels[..., :-1], pixels[..., -1] > 0
-
-
-def _is_mercator(crs: Any) -> bool:
-    """Whether a CRS is Web Mercator or a relative, under any code: true to scale at the equator only."""
-    return re.search(r'PROJECTION\["Mercator_(1SP|Auxiliary_Sphere)"', crs.to_wkt()) is not None
 
 
 def _window(box: Box) -> Window:

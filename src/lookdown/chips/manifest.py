@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from lookdown.atomic import replacing
 from lookdown.errors import ManifestError
 
-__all__ = ["ROLES", "SCHEMA", "Manifest", "polygon_wkt"]
+__all__ = ["ROLES", "SCHEMA", "Manifest"]
 
 ROLES = ("train", "query", "gallery")
 SCHEMA = pa.schema([
@@ -77,10 +77,9 @@ class Manifest:
         file = file / "manifest.parquet" if file.is_dir() else file
         table, recorded = _read_table(file)
         manifest = cls(table, Path(root) if root else file.parent / recorded)
-        problems = _problems(table)
-        if not problems and check_files:
-            problems = manifest._missing_files()
-        _refuse(problems, file)
+        _refuse(_problems(table), file)
+        if check_files:
+            _refuse(manifest._missing_files(), file)
         return manifest
 
     def write(self, file: Path) -> None:
@@ -133,14 +132,11 @@ class Manifest:
 def _read_table(file: Path) -> tuple[pa.Table, str]:
     try:
         if file.suffix.lower() == ".csv":
-            # Every column as text, so that a class called 007 or a scene called 1e5 stays what it is.
-            names = pyarrow.csv.read_csv(file, read_options=pa.csv.ReadOptions(block_size=1 << 22)).column_names
-            options = pa.csv.ConvertOptions(
-                column_types={**dict.fromkeys(names, pa.string()), "background": pa.bool_(), "gsd": pa.float64()},
-                strings_can_be_null=True,
-                null_values=[""],
-            )
-            table = pyarrow.csv.read_csv(file, convert_options=options)
+            # With types, so that a class called 007 or a scene called 1e5 stays what it is.
+            types = {field.name: field.type for field in SCHEMA}
+            options = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""])
+            blocks = pa.csv.ReadOptions(block_size=1 << 22)  # other columns get the type of their first block
+            table = pyarrow.csv.read_csv(file, blocks, convert_options=options)
         else:
             table = pyarrow.parquet.read_table(file)
     except FileNotFoundError as error:
@@ -175,21 +171,15 @@ def _problems(table: pa.Table) -> list[str]:
     if not len(table):
         return ["it has no rows"]
     first: dict[str | None, int] = {}
-    repeated = [
+    problems = [
         f"row {row}: id {name} stands in row {first[name]} already"
         for row, name in enumerate(table["id"].to_pylist())
         if first.setdefault(name, row) != row
     ]
-    return [*repeated, *_bad_rows(table)]
-
-
-def _bad_rows(table: pa.Table) -> list[str]:
-    problems = []
     required = [field.name for field in SCHEMA if not field.nullable]
     # Only polygons are parsed: the WKT parser recurses into nested collections until the process dies.
-    texts = [
-        text if text and text.isascii() and _POLYGON.match(text) else None for text in table["polygon"].to_pylist()
-    ]
+    written = table["polygon"].to_pylist()
+    texts = [text if text and text.isascii() and _POLYGON.match(text) else None for text in written]
     with np.errstate(all="ignore"):  # a coordinate may be NaN
         polygons = shapely.from_wkt(np.array(texts, dtype=object), on_invalid="ignore")
     for row, chip in enumerate(table.to_pylist()):
@@ -215,11 +205,3 @@ def _unsafe(path: str) -> str | None:
     if Path(path).is_absolute() or ".." in Path(path).parts:
         return "leads out of the root"
     return None
-
-
-def polygon_wkt(corners: Sequence[tuple[float, float]] | None) -> str | None:
-    """Return corners as WKT, closed, to ten significant digits."""
-    if corners is None:
-        return None
-    ring = ", ".join(f"{x:.10g} {y:.10g}" for x, y in (*corners, corners[0]))
-    return f"POLYGON (({ring}))"

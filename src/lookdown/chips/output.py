@@ -19,7 +19,7 @@ from PIL import Image
 
 from lookdown.atomic import explained, finish_replacement, replace_folder, replacing, write_file
 from lookdown.chips.manifest import Manifest
-from lookdown.chips.source_content import SkippedItem
+from lookdown.chips.sources import SkippedItem
 from lookdown.errors import OutputError
 
 __all__ = ["MARKER", "OutputFolder", "write_chip"]
@@ -47,23 +47,20 @@ class OutputFolder:
         fresh, old = (path.with_name(f".{path.name}.{suffix}") for suffix in ("new", "old"))
         if _is_ours(old):  # a replacement was killed between its renames
             finish_replacement(path)
-        folder, complete = path, False
         if not _is_ours(path):
             raise OutputError(f"{path} is not empty and was not made by lookdown prepare; name another folder")
-        if record := _record(path):
-            if record.get("fingerprint") == fingerprint:
-                complete = bool(record.get("complete"))
-            elif not overwrite:
-                raise OutputError(
-                    f"{path} holds chips of other data or other options; name another folder, or pass `overwrite=True`"
-                )
-            else:
-                folder = fresh
-                for beside in (fresh, old):
-                    if not _is_ours(beside):
-                        raise OutputError(f"{beside} is in the way and was not made by lookdown prepare; move it away")
-        output = cls(path, folder, fingerprint, complete)
-        if not complete:
+        record = _record(path)
+        is_other = bool(record) and record.get("fingerprint") != fingerprint
+        if is_other and not overwrite:
+            raise OutputError(
+                f"{path} holds chips of other data or other options; name another folder, or pass `overwrite=True`"
+            )
+        for beside in (fresh, old) if is_other else ():
+            if not _is_ours(beside):
+                raise OutputError(f"{beside} is in the way and was not made by lookdown prepare; move it away")
+        folder = fresh if is_other else path
+        output = cls(path, folder, fingerprint, complete=not is_other and bool(record.get("complete")))
+        if not output.complete:
             with explained(folder, "name another folder"):
                 if _record(folder).get("fingerprint", fingerprint) != fingerprint:
                     shutil.rmtree(folder)
@@ -116,9 +113,7 @@ def _record(folder: Path) -> dict[str, Any]:
 
 def _is_ours(folder: Path) -> bool:
     """Whether a folder is absent, empty, or carries our marker, so that it may be written or removed."""
-    if not folder.exists():
-        return True
-    return folder.is_dir() and (bool(_record(folder)) or not any(folder.iterdir()))
+    return not folder.exists() or (folder.is_dir() and (bool(_record(folder)) or not any(folder.iterdir())))
 
 
 def _write_csv(file: Path, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:

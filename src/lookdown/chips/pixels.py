@@ -121,10 +121,9 @@ def _mean_colour(chip: Chip) -> NDArray[np.float64]:
 def _read_image(path: Path, side: int | None, content: bytes | None) -> Chip:
     if path.suffix.lower() in TIFF:
         return _read_scene(path)
-    if (
-        content is not None and (pixels := decode_small_jpeg(content, 2 * _THUMBNAIL_PIXELS)) is not None
-    ):  # small, so decoded in full
-        return pixels
+    small = None if content is None else decode_small_jpeg(content, 2 * _THUMBNAIL_PIXELS)
+    if small is not None:
+        return small
     with open_photograph(path if content is None else io.BytesIO(content)) as image:
         if min(image.size) < 1:
             raise ImageError(f"{path}: the image has no pixels; remove it from the list")

@@ -9,6 +9,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -19,12 +20,11 @@ import numpy as np
 from lookdown.atomic import explained
 from lookdown.chips.cutting import CutOptions, background_windows, cut
 from lookdown.chips.imagery import SceneReader, open_scene
-from lookdown.chips.manifest import Manifest, polygon_wkt
+from lookdown.chips.manifest import Manifest
 from lookdown.chips.output import MARKER, OutputFolder, write_chip
 from lookdown.chips.roles import SplitOptions, SplitRule, give_roles, read_roles
 from lookdown.chips.scene_groups import find_groups, perceptual_hash
-from lookdown.chips.source_content import Crop, Scene, SkippedItem, SourceContent, box_polygon
-from lookdown.chips.sources import read_source
+from lookdown.chips.sources import Crop, Scene, SkippedItem, SourceContent, box_polygon, polygon_wkt, read_source
 from lookdown.errors import ImageError, InputError
 from lookdown.progress import Progress, no_progress
 
@@ -148,21 +148,19 @@ def _cut_all(
     crops: dict[str, list[Crop]] = defaultdict(list)
     for crop in content.crops:
         crops[crop.scene].append(crop)
-    finished = {entry["scene"]: entry for entry in _read_journal(folder / _JOURNAL)}
+    finished = _read_journal(folder / _JOURNAL)
     scenes = [name for name in content.scenes if crops[name]]
     background = round(cutting.background * sum(crop.is_object for crop in content.crops))
-    edges = [background * index // len(scenes) for index in range(len(scenes) + 1)]  # shares that differ by one at most
+    shares = np.diff(background * np.arange(len(scenes) + 1) // len(scenes)).tolist()  # that differ by one at most
     root = _common_root(content)
 
-    def work(index: int) -> dict[str, Any]:
-        name = scenes[index]
-        share = edges[index + 1] - edges[index]
+    def work(name: str, share: int) -> dict[str, Any]:
         return finished.get(name) or _cut_scene(content.scenes[name], crops[name], share, folder, root, cutting)
 
     rows: list[dict[str, Any]] = []
     skipped: list[SkippedItem] = []
     with (folder / _JOURNAL).open("a") as journal, ThreadPoolExecutor(2) as pool:
-        for number, entry in enumerate(pool.map(work, range(len(scenes))), start=1):
+        for number, entry in enumerate(pool.map(work, scenes, shares), start=1):
             if entry["scene"] not in finished:
                 journal.write(json.dumps(entry) + "\n")
                 journal.flush()
@@ -263,15 +261,14 @@ def _common_root(content: SourceContent) -> Path:
     return Path(os.path.commonpath([scene.path.absolute().parent for scene in content.scenes.values()]))
 
 
-def _read_journal(file: Path) -> Iterator[dict[str, Any]]:
-    """Yield the scenes that were finished; a killed process may have left half a line at the end."""
-    if not file.is_file():
-        return
-    for line in file.read_text(encoding="utf-8").splitlines():
-        try:
-            yield json.loads(line)
-        except ValueError:
-            return
+def _read_journal(file: Path) -> dict[str, dict[str, Any]]:
+    """Return the scenes that were finished; a killed process may have left half a line at the end."""
+    finished = {}
+    with suppress(FileNotFoundError, ValueError):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            entry = json.loads(line)
+            finished[entry["scene"]] = entry
+    return finished
 
 
 def _read_skipped(folder: Path) -> list[SkippedItem]:

@@ -6,20 +6,27 @@ the test, nor in query and gallery.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lookdown.chips.group_roles import Array, Counts, balance, held_by_role
 from lookdown.chips.manifest import ROLES
-from lookdown.chips.source_content import SkippedItem
+from lookdown.chips.sources import SkippedItem
 from lookdown.errors import InputError
 
-__all__ = ["Split", "SplitDraft", "conventional", "uda"]
+__all__ = ["Split", "SplitDraft", "balance", "conventional", "held_by_role", "uda"]
 
 Shares = tuple[float, float, float]  # of a class, in train, query and gallery
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+_TRIES = 20  # orders of the groups; the best is taken
+_TRIED_GROUPS = 20_000  # over all tries: one try is enough for many small groups
+_MOVES = 1000  # of a group to another role, after the greedy start
+_MOVED_COUNTS = 100_000_000  # entries of groups x classes examined for moves: greedy is good with many groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +36,8 @@ class Split:
     roles: list[str | None]  # "train", "query", "gallery", or None: left out
     reasons: list[str | None]  # why it is left out
     notes: list[str]  # sentences for the user: dropped classes, sizes against those wanted
-    train_classes: list[str]
-    test_classes: list[str]
+    train_classes: list[str] = field(default_factory=list)
+    test_classes: list[str] = field(default_factory=list)
 
     def left_out(self, ids: Sequence[str]) -> list[SkippedItem]:
         """Return the chips without a role, with the reason."""
@@ -127,12 +134,11 @@ class SplitDraft:
         self.reasons: list[str | None] = [None] * len(ids)
         self.notes: list[str] = []
         self.background = [row for row in order if background[row]]
-        members: dict[str, list[int]] = {}
-        for row in order:
-            label = labels[row]
-            if label is not None and not background[row]:
-                members.setdefault(label, []).append(row)
-            elif not background[row]:
+        members: dict[str, list[int]] = defaultdict(list)
+        for row in (row for row in order if not background[row]):
+            if (label := labels[row]) is not None:
+                members[label].append(row)
+            else:
                 self.reasons[row] = "has no label"
         self.members = dict(sorted(members.items()))  # the classes that are kept, and their rows
         self.all_classes = list(self.members)
@@ -169,9 +175,7 @@ class SplitDraft:
 
     def split(self, train: list[str], test: list[str]) -> Split:
         """Return the finished split."""
-        return Split(
-            roles=self.roles, reasons=self.reasons, notes=self.notes, train_classes=train, test_classes=test
-        )  # fmt: skip
+        return Split(roles=self.roles, reasons=self.reasons, notes=self.notes, train_classes=train, test_classes=test)
 
 
 def _assign_roles(
@@ -210,9 +214,10 @@ def _apply(draft: SplitDraft, role_of: Mapping[str, str], shares: Mapping[str, S
             role = role_of[draft.groups[row]]
             allowed = shares[name][ROLES.index(role)] > 0
             draft.give(row, role if allowed else None, f"class {name} has no share in {role}, where its group is")
-            stray[name] += not allowed
-    if stray.total():
-        lost = ", ".join(f"{name} {count}" for name, count in stray.items() if count)
+            if not allowed:
+                stray[name] += 1
+    if stray:
+        lost = ", ".join(f"{name} {count}" for name, count in stray.items())
         draft.notes.append(f"{stray.total()} objects are left out because their group is on the other side: {lost}")
     for row in draft.background:  # a group without objects has no role yet: it may be searched
         role = role_of.get(draft.groups[row], "gallery")
@@ -232,3 +237,63 @@ def _describe(draft: SplitDraft, held: Counts, wanted: Array) -> None:
         f"furthest from its wanted size: class {list(draft.members)[c]}, {held[role, c]} in {ROLES[role]} "
         f"(wanted {wanted[role, c]:.1f})"
     )
+
+
+def balance(counts: Counts, wanted: Array, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Return the role of each group, such that the objects held (role, class) come near those wanted.
+
+    Groups are taken roughly from the largest to the smallest, each to the role that reduces the deviation most; then
+    single groups move as long as that helps. The deviation is the sum of (held - wanted)^2 / wanted over the roles that
+    a class has a share in. Sizes are blurred at random; otherwise every seed would give nearly the same split.
+
+    counts: (groups, classes) objects.
+    wanted: (roles, classes) objects.
+    """
+    size = counts.sum(axis=1)
+    best, least = np.zeros(len(counts), dtype=np.intp), np.inf
+    for _ in range(min(_TRIES, 1 + _TRIED_GROUPS // len(counts))):
+        role_of = np.zeros(len(counts), dtype=np.intp)
+        held = np.zeros_like(wanted)
+        for group in np.argsort(-size * rng.uniform(0.5, 1.5, len(size)), kind="stable"):
+            gain = _deviation(held + counts[group], wanted) - _deviation(held, wanted)
+            role_of[group] = gain.argmin()
+            held[role_of[group]] += counts[group]
+        _improve(role_of, counts, wanted)
+        cost = float(_cost(held_by_role(counts, role_of), wanted).sum())
+        if cost < least:
+            best, least = role_of, cost
+        if cost < wanted.shape[1]:  # about one object off in each class: no order does much better
+            break
+    return best
+
+
+def _improve(role_of: NDArray[np.intp], counts: Counts, wanted: Array) -> None:
+    """Move one group at a time to another role, the best move first, until none helps."""
+    rows = np.arange(len(counts))
+    for _ in range(min(_MOVES, 1 + _MOVED_COUNTS // counts.size)):
+        held = held_by_role(counts, role_of)
+        now = _cost(held, wanted)
+        enter = np.stack([_cost(held[r] + counts, wanted[r]) - now[r] for r in range(3)], axis=1)
+        leave = _cost(held[role_of] - counts, wanted[role_of]) - now[role_of]
+        change = enter + leave[:, None]
+        change[rows, role_of] = 0
+        group, role = np.unravel_index(change.argmin(), change.shape)
+        if change[group, role] > -1e-6:
+            return
+        role_of[group] = role
+
+
+def _deviation(held: Array | Counts, wanted: Array) -> Array:
+    """Return the sum over classes of (held - wanted)^2 / wanted, where anything is wanted."""
+    return np.asarray(((held - wanted) ** 2 / np.where(wanted > 0, wanted, np.inf)).sum(axis=-1))
+
+
+def _cost(held: Array | Counts, wanted: Array) -> Array:
+    """Return the deviation; a role without any object of a class that it should have outweighs all else."""
+    lacking = ((held == 0) & (wanted > 0)).sum(axis=-1)
+    return np.asarray(_deviation(held, wanted) + 1e9 * lacking)
+
+
+def held_by_role(counts: Counts, role_of: NDArray[np.intp]) -> Counts:
+    """Return how many objects of each class each role holds, (3, classes)."""
+    return np.stack([counts[role_of == role].sum(axis=0) for role in range(3)])

@@ -35,7 +35,6 @@ Images: TypeAlias = "Pixels | Sequence[str | Path] | Manifest"
 
 _THREADS = min(4, os.cpu_count() or 1)  # decoding and resizing run in parallel; more threads would wait for Python
 _CHUNK_IMAGES = 16  # images that a thread reads in a row
-_ARRAYS = 2  # one is filled while one is in the network; allocating new memory costs more than filling it
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,8 @@ def read_squares(
         has work.
     end_with_group: no batch has images of two groups.
     """
-    arrays = cycle([np.empty((batch_size, bands, size, size), np.uint8) for _ in range(_ARRAYS)])
+    # One array is filled while one is in the network; allocating new memory costs more than filling it.
+    arrays = cycle([np.empty((batch_size, bands, size, size), np.uint8) for _ in range(2)])
     items: list[T] = []
     failed: list[tuple[T, ImageError]] = []
     images, full = next(arrays), min(first_batch or batch_size, batch_size)
@@ -132,29 +132,26 @@ class ImageReader:
             raise InputError(f"batch_size must be a whole number of at least 1, got {batch_size!r}")
         self.bands, self.size, self.batch_size = bands, size, batch_size
         self.skipped: dict[int, str] = {}
-        self._pixels: Any = None
-        self._paths: list[Path] = []
-        if isinstance(images, np.ndarray) or hasattr(images, "data_ptr"):  # a tensor, recognised without torch
-            self._pixels = images
-            check_images(self._pixels, bands=bands, size=size)
+        self._of_files = not (isinstance(images, np.ndarray) or hasattr(images, "data_ptr"))  # a tensor, without torch
+        self._images: Any = None
+        if self._of_files:
+            self._images = _as_paths(images)
         else:
-            self._paths = _as_paths(images)
-        self.total = len(self._paths if self._pixels is None else self._pixels)
+            self._images = images
+            check_images(self._images, bands=bands, size=size)
+        self.total = len(self._images)
         if not self.total:
             raise InputError("there are no images; give at least one")
 
     def __iter__(self) -> Iterator[tuple[NDArray[np.int64], Pixels]]:
         """Yield positions and images, uint8 (n, bands, size, size); images are valid until the next batch is read."""
         self.skipped = {}
-        if self._pixels is not None:
-            for start in range(0, self.total, self.batch_size):
-                part = self._pixels[start : start + self.batch_size]
-                yield np.arange(start, start + len(part)), part
+        parts = [range(self.total)[start : start + self.batch_size] for start in range(0, self.total, self.batch_size)]
+        if not self._of_files:
+            for part in parts:
+                yield np.array(part), self._images[part.start : part.stop]
             return
-        groups = (
-            Group(range(start, min(start + self.batch_size, self.total)), self._read)
-            for start in range(0, self.total, self.batch_size)
-        )
+        groups = (Group(part, self._read) for part in parts)
         largest = min(self.batch_size, self.total)
         batches = read_squares(groups, bands=self.bands, size=self.size, batch_size=largest, end_with_group=True)
         with closing(ahead(batches)) as coming:
@@ -172,8 +169,14 @@ class ImageReader:
             progress(int(is_read.sum()) + len(self.skipped), self.total, "chips")
         return (images if is_read.all() else images[is_read]), np.flatnonzero(is_read)
 
+    @property
+    def summary_of_skipped(self) -> str:
+        """How many images could not be read, and the reason for the first."""
+        first = next(iter(self.skipped.values()))
+        return f"{len(self.skipped)} of {self.total} images could not be read, the first: {first}"
+
     def _read(self, positions: Sequence[int]) -> list[tuple[int, Square | ImageError]]:
-        return [(position, self._square(self._paths[position])) for position in positions]
+        return [(position, self._square(self._images[position])) for position in positions]
 
     def _square(self, path: Path) -> Square | ImageError:
         from lookdown.chips.pixels import fit_bands, letterbox, read_chip

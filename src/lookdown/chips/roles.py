@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from lookdown.chips.manifest import ROLES
 from lookdown.chips.protocols import Split, conventional, uda
@@ -15,14 +15,9 @@ from lookdown.errors import InputError
 
 __all__ = ["SplitOptions", "SplitRule", "give_roles", "read_roles"]
 
-
-class SplitRule(Protocol):
-    """A way of one's own to split; a frozen dataclass, so that its fields are part of the fingerprint of the result."""
-
-    def __call__(
-        self, ids: Sequence[str], labels: Sequence[str | None], groups: Sequence[str], background: Sequence[bool]
-    ) -> Split:
-        """Return the role of each chip."""
+# A way of one's own to split: it takes ids, labels, groups and background. Let it be a frozen dataclass that can be
+# called, so that its fields are part of the fingerprint of the result.
+SplitRule = Callable[[Sequence[str], Sequence[str | None], Sequence[str], Sequence[bool]], Split]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +47,7 @@ def give_roles(rows: list[dict[str, Any]], options: SplitOptions, roles: dict[st
         [row[name] for row in rows] for name in ("id", "label", "scene_group", "background")
     )
     if options.split == "none" or all(label is None for label in labels):
-        return _all_gallery(len(rows), [])
+        return _all_gallery(len(rows))
     if callable(options.split):
         return options.split(ids, labels, groups, background)
     if options.protocol == "uda":
@@ -60,7 +55,7 @@ def give_roles(rows: list[dict[str, Any]], options: SplitOptions, roles: dict[st
     try:
         split = conventional(ids, labels, groups, background, seed=options.seed)
     except InputError as error:
-        return _all_gallery(len(rows), [f"nothing was split, every chip is in the gallery: {error}"])
+        return _all_gallery(len(rows), f"nothing was split, every chip is in the gallery: {error}")
     return _with_unlabelled(split, labels, groups, background)
 
 
@@ -72,8 +67,8 @@ def read_roles(file: Path) -> dict[str, str]:
     return {row["id"]: row["role"] for row in rows}
 
 
-def _all_gallery(chips: int, notes: list[str]) -> Split:
-    return Split(roles=["gallery"] * chips, reasons=[None] * chips, notes=notes, train_classes=[], test_classes=[])
+def _all_gallery(chips: int, *notes: str) -> Split:
+    return Split(roles=["gallery"] * chips, reasons=[None] * chips, notes=list(notes))
 
 
 def _with_unlabelled(split: Split, labels: list[str | None], groups: list[str], background: list[bool]) -> Split:
@@ -97,4 +92,4 @@ def _as_before(rows: list[dict[str, Any]], role_of: dict[str, str]) -> Split:
     leaking = sum(len(several) > 1 for several in roles_of_group.values())
     notes = [f"{leaking} scene groups are in more than one role: the given split leaks"] if leaking else []
     reasons = [None if role else "the given split does not name it" for role in roles]
-    return Split(roles=roles, reasons=reasons, notes=notes, train_classes=[], test_classes=[])
+    return Split(roles=roles, reasons=reasons, notes=notes)

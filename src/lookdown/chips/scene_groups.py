@@ -18,7 +18,6 @@ Hashes = NDArray[np.uint64]
 Rows = NDArray[np.intp]
 
 _BITS = 64
-_FLAT = 0  # the hash of a chip without contrast
 _MIN_CONTRAST = 3.0  # standard deviation, in grey levels, of the 8 x 9 version
 _FEWEST_BITS = 8  # that are set, or not set; with fewer, the chip is a smooth slope that any two places may share
 _BLOCK_PAIRS = 1 << 20  # candidates compared at a time
@@ -38,7 +37,7 @@ def perceptual_hash(chip: NDArray[np.uint8]) -> int:
     grey = chip.astype(np.float64) if chip.ndim == 2 else chip[..., :3].mean(axis=2)
     cells = _averaging(grey.shape[0], 8) @ grey @ _averaging(grey.shape[1], 9).T
     if cells.std() < _MIN_CONTRAST:
-        return _FLAT
+        return 0
     brighter = np.diff(cells, axis=1) > 1e-6  # more than the rounding errors of equal cells
     return int.from_bytes(np.packbits(brighter).tobytes(), "big")
 

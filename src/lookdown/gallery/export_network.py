@@ -23,7 +23,7 @@ from lookdown.gallery.index.creation import is_run
 from lookdown.gallery.search.searcher_cache import search_space
 from lookdown.metrics import Metric, load_metric
 from lookdown.networks.embedder import Embedder
-from lookdown.networks.embedder_settings import EmbedderSettings
+from lookdown.networks.embedding import EmbedderSettings
 from lookdown.networks.export import Space, export
 from lookdown.networks.exported_embedder import ExportedEmbedder
 from lookdown.networks.network_folder import FOLDER

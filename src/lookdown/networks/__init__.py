@@ -6,19 +6,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lookdown.networks.embedded_chips import EmbeddedChips
     from lookdown.networks.embedder import Embedder
-    from lookdown.networks.embedder_settings import EmbedderSettings
+    from lookdown.networks.embedding import EmbeddedChips, EmbedderSettings
     from lookdown.networks.exported_embedder import ExportedEmbedder
 
 __all__ = ["EmbeddedChips", "Embedder", "EmbedderSettings", "ExportedEmbedder"]
 
 # Where each name lives; imported on first use, because an exported network needs no torch.
 _HOMES = {
-    "EmbeddedChips": "lookdown.networks.embedded_chips",
+    "EmbeddedChips": "lookdown.networks.embedding",
     "Embedder": "lookdown.networks.embedder",
+    "EmbedderSettings": "lookdown.networks.embedding",
     "ExportedEmbedder": "lookdown.networks.exported_embedder",
-    "EmbedderSettings": "lookdown.networks.embedder_settings",
 }
 
 

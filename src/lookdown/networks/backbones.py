@@ -1,10 +1,9 @@
 """timm's networks behind one call: a trunk without its classifier, for any number of bands.
 
 This is the only place that imports timm, because torchvision may have to be repaired before. The torchvision on PyPI is
-built for CUDA. Beside a CPU-only torch its compiled part does not load; its import then fails with "operator
-torchvision::nms does not exist", and so does that of timm. timm uses only the Python part of torchvision, which needs
-the operators to be declared, so they are declared here. Beside a matching torch nothing is done. Where the declaration
-was needed, `torchvision.io` and `torchvision.ops.nms` stay unusable.
+built for CUDA; beside a CPU-only torch its import, and so that of timm, fails with "operator torchvision::nms does not
+exist". timm uses only its Python part, which needs the operators to be declared, so they are declared here. Beside a
+matching torch nothing is done. After a repair, `torchvision.io` and `torchvision.ops.nms` stay unusable.
 """
 
 from __future__ import annotations
@@ -14,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lookdown.errors import InputError, WeightsError
+from lookdown.networks.layers import Trunk
 from lookdown.suggestions import did_you_mean
 
 _NMS_SIGNATURE = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
@@ -44,7 +44,6 @@ import timm  # noqa: E402  # after torchvision is repaired
 
 __all__ = [
     "ALIASES",
-    "Trunk",
     "architecture",
     "build_trunk",
     "load_trunk",
@@ -62,29 +61,6 @@ ALIASES = {
 }
 # What timm's networks raise on an image they cannot take, or on weights that are not theirs.
 _REFUSALS = (RuntimeError, AssertionError, ValueError, TypeError, KeyError, IndexError, AttributeError)
-
-
-class Trunk(nn.Module):
-    """A network without classifier and pooling; it returns (n, width, positions), whatever its own layout."""
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-        self.width = 0  # set by `build_trunk`
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The type of its weights, and of the images it takes."""
-        return next(self.parameters()).dtype
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Return (n, width, positions) of normalised images (n, bands, size, size)."""
-        features: Tensor = self.network(images)
-        if features.ndim == 3:  # tokens, the first of which may belong to no position
-            return features[:, getattr(self.network, "num_prefix_tokens", 0) :].mT
-        if getattr(self.network, "output_fmt", "NCHW") == "NHWC":
-            features = features.permute(0, 3, 1, 2)
-        return features.flatten(2)
 
 
 def resolve_name(name: str) -> str:
@@ -132,7 +108,7 @@ def build_trunk(name: str, *, bands: int, size: int) -> Trunk:
     try:
         with torch.device("meta"), torch.inference_mode():  # shapes without values: costs nothing at any size
             features = Trunk(timm.create_model(name, **options)).eval()(torch.zeros(1, bands, size, size))
-        trunk = Trunk(timm.create_model(name, **options))
+        return Trunk(timm.create_model(name, **options), features.shape[1])
     except _REFUSALS as error:
         native = training_recipe(name).input_size[-1]
         reason = (str(error) or type(error).__name__).splitlines()[0]
@@ -140,8 +116,6 @@ def build_trunk(name: str, *, bands: int, size: int) -> Trunk:
             f"{name} cannot take images of {size} pixels with {bands} bands ({reason}); it was made for {native}: "
             f"try size={native // 2} or size={native}"
         ) from error
-    trunk.width = features.shape[1]
-    return trunk
 
 
 def load_trunk(trunk: Trunk, tensors: Mapping[str, Tensor], *, name: str, bands: int, size: int, origin: str) -> None:
@@ -163,15 +137,10 @@ def load_trunk(trunk: Trunk, tensors: Mapping[str, Tensor], *, name: str, bands:
             blank = timm.create_model(name, num_classes=classes).state_dict()
             tensors |= {key: blank[key] for key in blank if key.rpartition(".")[0] in classifiers}
         # timm ignores missing tensors if it fits the bands itself, or if the classes are not the recipe's.
-        overlay = {"state_dict": tensors, "num_classes": classes, "label_offset": 0, "custom_load": False}
-        whole = timm.create_model(
-            name,
-            pretrained=True,
-            pretrained_cfg_overlay={**overlay, "first_conv": None},
-            in_chans=bands,
-            num_classes=classes,
-            **_fixed_size(name, size),
-        ).state_dict()
+        overlay: dict[str, Any] = {"num_classes": classes, "label_offset": 0, "custom_load": False, "first_conv": None}
+        overlay["state_dict"] = tensors
+        options = {"in_chans": bands, "num_classes": classes, **_fixed_size(name, size)}
+        whole = timm.create_model(name, pretrained=True, pretrained_cfg_overlay=overlay, **options).state_dict()
         trunk.network.load_state_dict({key: whole[key] for key in trunk.network.state_dict()})
     except _REFUSALS as error:
         reason = "; ".join(line.strip() for line in str(error).splitlines()[:3])[:300]

@@ -16,20 +16,20 @@ from torch import Tensor, nn
 
 from lookdown.chips.reader import ImageReader, Images, check_images
 from lookdown.errors import InputError, SkippedImagesWarning
-from lookdown.networks.backbones import Trunk, build_trunk, load_trunk, normalisation, resolve_name
-from lookdown.networks.embedded_chips import (
+from lookdown.networks.backbones import build_trunk, load_trunk, normalisation, resolve_name
+from lookdown.networks.embedding import (
     EmbeddedChips,
+    EmbedderSettings,
     Embeddings,
+    PoolingKind,
     Turns,
+    check_limits,
     check_turns,
     compute,
     embed_all,
-    summary_of_skipped,
 )
-from lookdown.networks.embedder_settings import EmbedderSettings, PoolingKind, check_limits
 from lookdown.networks.exported_embedder import ExportedEmbedder
-from lookdown.networks.pooling import build_pooling
-from lookdown.networks.projection import FixedProjection, build_head, principal_components
+from lookdown.networks.layers import FixedProjection, Trunk, build_head, build_pooling, principal_components
 from lookdown.networks.weights import find_weights, trained_source
 from lookdown.progress import Progress, no_progress
 
@@ -123,10 +123,10 @@ class Embedder(nn.Module):
         embedder = cls(name, bands=bands, size=size, pooling=pooling, dimension=dimension, weights=source)
         reader = ImageReader(images, bands=bands, size=size, batch_size=batch_size)
         with embedder.evaluating():
-            features = (values for _, values in compute(reader, embedder._as_arrays(embedder.features), progress))
+            features = (values for _, values in compute(reader, _as_arrays(embedder.features), progress))
             components = principal_components(features, dimension)
         if reader.skipped:
-            warnings.warn(summary_of_skipped(reader), SkippedImagesWarning, stacklevel=2)
+            warnings.warn(reader.summary_of_skipped, SkippedImagesWarning, stacklevel=2)
         embedder.head = FixedProjection.of(components)
         embedder.settings = replace(embedder.settings, head="pca")
         return embedder.eval()
@@ -154,10 +154,7 @@ class Embedder(nn.Module):
         return fingerprint(settings, tensors)
 
     def freeze_trunk(self) -> Self:
-        """Freeze trunk and pooling, which determine `features`: no gradients, evaluation mode even in training.
-
-        Only the head is then trained, and `trunk_fingerprint` stays the same.
-        """
+        """Freeze trunk and pooling, which determine `features`; only the head is then trained."""
         self.trunk_is_frozen = True
         self.trunk.requires_grad_(False)
         self.pooling.requires_grad_(False)
@@ -197,27 +194,20 @@ class Embedder(nn.Module):
         batch_size: images in one pass of the network.
         progress: called after each batch.
         """
-        function = self._with_turns(turns)
-        return self._embed(images, batch_size, progress, function, self.settings.dimension, skip=False).embeddings
+        return self._embed(images, batch_size, progress, self._with_turns(turns), skip=False).embeddings
 
     def embed_chips(
         self, chips: Images, *, turns: Turns = 1, batch_size: int = 64, progress: Progress = no_progress
     ) -> EmbeddedChips:
         """Return raw embeddings of the chips that can be read, their positions, and the reasons for the others."""
-        return self._embed(chips, batch_size, progress, self._with_turns(turns), self.settings.dimension, skip=True)
+        return self._embed(chips, batch_size, progress, self._with_turns(turns))
 
     def embed_features(self, chips: Images, *, batch_size: int = 64, progress: Progress = no_progress) -> EmbeddedChips:
-        """Return the input of the head, (n, width), for the chips that can be read; otherwise as `embed_chips`.
-
-        With a frozen trunk, compute them once: they are valid as long as `trunk_fingerprint` stays the same.
-        """
-        return self._embed(chips, batch_size, progress, self.features, self.trunk.width, skip=True)
+        """Return the input of the head, (n, width), for the chips that can be read; otherwise as `embed_chips`."""
+        return self._embed(chips, batch_size, progress, self.features, self.trunk.width)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write `embedder.json` and `embedder.safetensors` into the folder `path`.
-
-        overwrite: replace an embedder that is there.
-        """
+        """Write `embedder.json` and `embedder.safetensors` into the folder `path`; replace one with `overwrite`."""
         from lookdown.networks.stored_embedder import save_embedder
 
         save_embedder(self, path, overwrite=overwrite)
@@ -235,11 +225,12 @@ class Embedder(nn.Module):
     def _with_turns(self, turns: Turns) -> Callable[[Tensor], Tensor]:
         """Return the function from images to embeddings: one pass, or the mean of four."""
         check_turns(turns)
-        if turns == 1:
-            return self.forward
-        return lambda images: torch.stack(
-            [self.forward(torch.rot90(images, turn, (2, 3))) for turn in range(turns)]
-        ).mean(dim=0)
+
+        def run(images: Tensor) -> Tensor:
+            views = [self.forward(torch.rot90(images, turn, (2, 3))) for turn in range(turns)]
+            return torch.stack(views).mean(dim=0)
+
+        return self.forward if turns == 1 else run
 
     def _assemble(self, settings: EmbedderSettings) -> None:
         self.settings = settings
@@ -257,25 +248,13 @@ class Embedder(nn.Module):
         batch_size: int,
         progress: Progress,
         function: Callable[[Tensor], Tensor],
-        width: int,
+        width: int | None = None,
         *,
-        skip: bool,
+        skip: bool = True,
     ) -> EmbeddedChips:
         reader = ImageReader(images, bands=self.settings.bands, size=self.settings.size, batch_size=batch_size)
         with self.evaluating():
-            return embed_all(reader, self._as_arrays(function), width, progress, skip=skip)
-
-    @staticmethod
-    def _as_arrays(function: Callable[[Tensor], Tensor]) -> Callable[[Any], Embeddings]:
-        """Return the function with arrays (or tensors) in and arrays out."""
-
-        def run(images: Any) -> Embeddings:
-            # An array is copied: it may be a read-only memory map, which torch does not take.
-            tensor = images if isinstance(images, Tensor) else torch.tensor(images)
-            with torch.inference_mode():
-                return function(tensor).float().cpu().numpy()
-
-        return run
+            return embed_all(reader, _as_arrays(function), width or self.settings.dimension, progress, skip=skip)
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
@@ -287,6 +266,18 @@ class Embedder(nn.Module):
         finally:
             for module, training in modes:
                 module.training = training
+
+
+def _as_arrays(function: Callable[[Tensor], Tensor]) -> Callable[[Any], Embeddings]:
+    """Return the function with arrays (or tensors) in and arrays out."""
+
+    def run(images: Any) -> Embeddings:
+        # An array is copied: it may be a read-only memory map, which torch does not take.
+        tensor = images if isinstance(images, Tensor) else torch.tensor(images)
+        with torch.inference_mode():
+            return function(tensor).float().cpu().numpy()
+
+    return run
 
 
 def fingerprint(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -17,8 +17,7 @@ import numpy as np
 from lookdown.atomic import readable_folder
 from lookdown.chips.reader import ImageReader, Images
 from lookdown.errors import StoredEmbedderError
-from lookdown.networks.embedded_chips import EmbeddedChips, Embeddings, Turns, check_turns, embed_all
-from lookdown.networks.embedder_settings import EmbedderSettings
+from lookdown.networks.embedding import EmbeddedChips, EmbedderSettings, Embeddings, Turns, check_turns, embed_all
 from lookdown.networks.runtimes import FILES, Runtime, RuntimeName, open_runtime
 from lookdown.progress import Progress, no_progress
 from lookdown.stored import StoredKind
@@ -44,13 +43,12 @@ FOLDER = StoredKind(
         "made with": dict,
     },
 )
-_KEYS = {"transformed_by": "transformed by", "made_with": "made with"}  # attributes with another key in the file
 _BATCH_IMAGES = 256  # given to a runtime at once, which divides them by itself
 
 
 @dataclass(frozen=True, slots=True)
 class ExportDescription:
-    """What `export.json` says of a model."""
+    """What `export.json` says of a model; its keys have blanks where the names here have underscores."""
 
     runtime: RuntimeName
     precision: Precision
@@ -145,18 +143,17 @@ class ExportedEmbedder:
     def _embed(
         self, images: Images, output: int, turns: Turns, batch_size: int, progress: Progress, *, skip: bool
     ) -> EmbeddedChips:
+        """Run the network for its first output, embeddings, or for its second, transforms."""
         check_turns(turns)
+
+        def run(batch: Any) -> Embeddings:
+            pixels = np.asarray(batch.cpu() if hasattr(batch, "cpu") else batch)
+            views = [self._runtime.run(np.rot90(pixels, turn, (2, 3)))[output] for turn in range(turns)]
+            return np.asarray(views[0] if turns == 1 else np.mean(views, axis=0, dtype=np.float32))
+
         reader = ImageReader(images, bands=self.settings.bands, size=self.settings.size, batch_size=batch_size)
         width = (self.settings.dimension, self.description.width)[output]
-        return embed_all(reader, partial(self._run, output=output, turns=turns), width, progress, skip=skip)
-
-    def _run(self, images: Any, *, output: int, turns: Turns) -> Embeddings:
-        pixels = np.asarray(images.cpu() if hasattr(images, "cpu") else images)
-        if turns == 1:
-            return self._runtime.run(pixels)[output]
-        views = [self._runtime.run(np.rot90(pixels, turn, (2, 3)))[output] for turn in range(turns)]
-        mean: Embeddings = np.mean(views, axis=0, dtype=np.float32)
-        return mean
+        return embed_all(reader, run, width, progress, skip=skip)
 
 
 def write_export(
@@ -168,7 +165,7 @@ def write_export(
         for name in sorted(model):
             digest.update(model[name])
         description = replace(description, fingerprint=digest.hexdigest())
-    stored = {_KEYS.get(name, name): value for name, value in asdict(description).items()}
+    stored = {name.replace("_", " "): value for name, value in asdict(description).items()}
     FOLDER.write(folder, stored, model, overwrite=overwrite)
 
 
@@ -186,5 +183,5 @@ def read_description(path: Path) -> ExportDescription:
         settings = EmbedderSettings.of_stored(stored["settings"])
     except (TypeError, KeyError, ValueError) as error:
         raise StoredEmbedderError(f"{path} has settings of no network ({error}); export the network again") from error
-    names = [field.name for field in fields(ExportDescription)]
-    return ExportDescription(**{name: stored[_KEYS.get(name, name)] for name in names} | {"settings": settings})
+    values = {field.name: stored[field.name.replace("_", " ")] for field in fields(ExportDescription)}
+    return ExportDescription(**values | {"settings": settings})

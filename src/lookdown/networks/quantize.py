@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from lookdown.errors import InputError
 from lookdown.networks.export import times_as_fast
 from lookdown.networks.exported_embedder import ExportedEmbedder, write_export
-from lookdown.networks.runtimes import FILES, RuntimeName
+from lookdown.networks.runtimes import FILES
 
 __all__ = ["LARGEST_DROP", "QuantizationReport", "quantize"]
 
@@ -77,37 +77,21 @@ def quantize(
 
 def _quantized(exported: ExportedEmbedder, chips: NDArray[np.uint8], folder: Path) -> dict[str, bytes]:
     with _quiet():
-        from lookdown.networks.runtimes import openvino  # noqa: F401  # before nncf, which would report to its maker
+        from lookdown.networks.runtimes.openvino import openvino  # before nncf, which would report to its maker
         import nncf  # isort: skip
 
-        runtime = exported.description.runtime
-        model = _read(runtime, exported.folder)
-        name = "images" if runtime == "onnx" else 0
-        dataset = nncf.Dataset([{name: chips[row : row + 1]} for row in range(len(chips))])
-        quantized = nncf.quantize(model, dataset, preset=nncf.QuantizationPreset.MIXED, subset_size=len(chips))
-        _save(runtime, quantized, folder)
-    return {name: (folder / name).read_bytes() for name in FILES[runtime]}
+        def in_8_bits(model: Any, images: str | int) -> Any:
+            dataset = nncf.Dataset([{images: chips[row : row + 1]} for row in range(len(chips))])
+            return nncf.quantize(model, dataset, preset=nncf.QuantizationPreset.MIXED, subset_size=len(chips))
 
+        if exported.description.runtime == "onnx":
+            import onnx
 
-def _read(runtime: RuntimeName, folder: Path) -> Any:
-    if runtime == "onnx":
-        import onnx
-
-        return onnx.load(folder / "model.onnx")
-    from lookdown.networks.runtimes.openvino import openvino
-
-    return openvino.Core().read_model(folder / "model.xml")
-
-
-def _save(runtime: RuntimeName, model: Any, folder: Path) -> None:
-    if runtime == "onnx":
-        import onnx
-
-        onnx.save(model, folder / "model.onnx")
-    else:
-        from lookdown.networks.runtimes.openvino import openvino
-
-        openvino.save_model(model, folder / "model.xml", compress_to_fp16=False)
+            onnx.save(in_8_bits(onnx.load(exported.folder / "model.onnx"), "images"), folder / "model.onnx")
+        else:
+            model = in_8_bits(openvino.Core().read_model(exported.folder / "model.xml"), 0)
+            openvino.save_model(model, folder / "model.xml", compress_to_fp16=False)
+    return {name: (folder / name).read_bytes() for name in FILES[exported.description.runtime]}
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from torch import Tensor
 from lookdown.errors import InputError, StoredEmbedderError
 from lookdown.networks.backbones import resolve_name
 from lookdown.networks.embedder import Embedder
-from lookdown.networks.embedder_settings import EmbedderSettings
+from lookdown.networks.embedding import EmbedderSettings
 from lookdown.stored import StoredKind
 
 __all__ = ["load_embedder", "plain_tensors", "save_embedder"]

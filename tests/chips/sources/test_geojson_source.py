@@ -15,7 +15,7 @@ from rasterio.warp import transform as warp
 from tests.chips import layouts
 
 from lookdown.chips.imagery import open_scene
-from lookdown.chips.source_content import SourceContent
+from lookdown.chips.sources import SourceContent
 from lookdown.chips.sources import geojson_source as geojson
 from lookdown.errors import SourceError
 

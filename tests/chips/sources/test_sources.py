@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from tests.chips import layouts
 
-from lookdown.chips.source_content import SourceContent
-from lookdown.chips.sources import SOURCES, read_source
+from lookdown.chips.sources import SOURCES, SourceContent, polygon_wkt, read_source
 from lookdown.errors import SourceError
 
 SCENES = 6
@@ -271,3 +270,8 @@ def test_real_mar20_loses_no_object() -> None:
         assert (len(found.scenes), len(found.crops), len(found.skipped)) == (1050, 6191, 0)
         assert len({item.label for item in found.crops}) == 20
         assert all(scene.group and scene.path.is_file() for scene in found.scenes.values())
+
+
+def test_polygons_are_written_as_wkt() -> None:
+    assert polygon_wkt(((0, 0), (1.5, 0), (1, 2))) == "POLYGON ((0 0, 1.5 0, 1 2, 0 0))"
+    assert polygon_wkt(None) is None

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lookdown.chips.source_content import Crop, Polygon, Scene, SourceContent, box_polygon
+from lookdown.chips.sources import Crop, Polygon, Scene, SourceContent, box_polygon
 from lookdown.errors import SourceError
 
 __all__ = ["read"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from lookdown.chips.source_content import Crop, Scene, SourceContent
+from lookdown.chips.sources import Crop, Scene, SourceContent
 from lookdown.chips.sources.voc import image_of
 from lookdown.errors import SourceError
 

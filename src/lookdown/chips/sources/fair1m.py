@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from lookdown.chips.source_content import Polygon, SourceContent
-from lookdown.chips.sources import voc
-from lookdown.chips.sources.folder import add_chip, files_below, read_columns
+from lookdown.chips.sources import Polygon, SourceContent, files_below, voc
+from lookdown.chips.sources.folder import add_chip, read_columns
 from lookdown.errors import SourceError
 
 __all__ = ["read"]
@@ -35,7 +34,7 @@ def _read_chips(root: Path) -> SourceContent:
                 groups[int(row["image"])] = row["scene_group"]
         else:
             content.skip(f"chips.csv, line {number}", f"{row['chip']} is missing, or not below {root / 'chips'}")
-    for path in files_below(root / "background"):
+    for path in files_below(root / "background", voc.IMAGES):
         add_chip(content, root, path, None, background=True, group=_background_group(path.stem, groups))
     return content
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lookdown.chips.source_content import SourceContent
-from lookdown.chips.sources import folder
+from lookdown.chips.sources import SourceContent, folder
 from lookdown.errors import SourceError
 
 __all__ = ["read"]

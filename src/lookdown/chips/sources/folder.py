@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection
 from pathlib import Path
 
-from lookdown.chips.source_content import Crop, Scene, SourceContent
+from lookdown.chips.sources import Crop, Scene, SourceContent, files_below
 from lookdown.chips.sources.voc import IMAGES
 from lookdown.errors import SourceError
 
-__all__ = ["add_chip", "files_below", "read", "read_columns", "read_lines"]
+__all__ = ["add_chip", "read", "read_columns", "read_lines"]
 
 
 def read(root: Path) -> SourceContent:
@@ -21,20 +20,13 @@ def read(root: Path) -> SourceContent:
     if not root.is_dir():
         raise SourceError(f"{root} is not a folder; give one that holds images, or a folder of images a class")
     content = SourceContent()
-    for path in files_below(root):
+    for path in files_below(root, IMAGES):
         first, *deeper = path.relative_to(root).parts
         label = first if deeper else None
         add_chip(content, root, path, None if label == "background" else label, background=label == "background")
     if not content.crops:
         raise SourceError(f"{root} holds no image ({', '.join(IMAGES)}); give a folder that does")
     return content
-
-
-def files_below(root: Path, suffixes: Collection[str] = IMAGES) -> list[Path]:
-    """Return the files below a folder that have one of these suffixes, in order; or `root` alone if it is a file."""
-    if root.is_file():
-        return [root]
-    return sorted(path for path in root.rglob("*") if path.suffix.lower() in suffixes and path.is_file())
 
 
 def add_chip(

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from rasterio.crs import CRS
 from rasterio.errors import RasterioError
 
-from lookdown.chips.imagery import TIFF, open_scene, project
-from lookdown.chips.source_content import Crop, Scene, SourceContent
-from lookdown.chips.sources.folder import files_below
+from lookdown.chips.imagery import TIFF, SceneReader, affine, open_scene, project
+from lookdown.chips.sources import Crop, Scene, SourceContent, files_below
 from lookdown.errors import ImageError, SourceError
 
 __all__ = ["read"]
@@ -32,27 +31,12 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class _MapScene:
-    """A scene, and how its pixels lie in its CRS."""
-
-    name: str
-    crs: Any
-    to_pixels: Any
-    width: int
-    height: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Outline:
     """One polygon of a feature: its outer ring in the CRS of its file. Holes do not matter to a chip."""
 
     key: str
     label: str | None
     ring: Array  # (corners, 2), not closed
-
-
-class _MalformedError(ValueError):
-    """A feature that cannot be used, and why."""
 
 
 def read(root: Path, *, boxes: Path | None = None, label: str = "label") -> SourceContent:
@@ -69,14 +53,13 @@ def read(root: Path, *, boxes: Path | None = None, label: str = "label") -> Sour
     properties: set[str] = set()
     for path, collection in _collections(root, boxes, content):
         outlines = []
-        features = collection["features"]
+        features = [_mapping(feature) for feature in collection["features"]]
         for key, feature in zip(_keys(features), features, strict=True):
+            properties.update(_mapping(feature.get("properties")))
             try:
                 outlines += _outlines(key, feature, label)
-            except _MalformedError as error:
+            except ValueError as error:
                 content.skip(f"{path.name}:{key}", str(error))
-            if isinstance(feature, dict) and isinstance(feature.get("properties"), dict):
-                properties.update(feature["properties"])
         _assign(path, _crs(path, collection), outlines, scenes, content)
     if properties and label not in properties and label != "label":
         raise SourceError(
@@ -86,11 +69,12 @@ def read(root: Path, *, boxes: Path | None = None, label: str = "label") -> Sour
     return content
 
 
-def _scenes(root: Path, content: SourceContent) -> list[_MapScene]:
+def _scenes(root: Path, content: SourceContent) -> dict[str, SceneReader]:
+    """Return the scenes that know where they are, by name; they are closed again, as only their position is needed."""
     paths = files_below(root, TIFF)
     if not paths:
         raise SourceError(f"{root} holds no GeoTIFF (.tif, .tiff); give a scene or a folder of scenes")
-    scenes = []
+    scenes: dict[str, SceneReader] = {}
     for path in paths:
         name = path.name if path == root else path.relative_to(root).as_posix()
         try:
@@ -99,7 +83,7 @@ def _scenes(root: Path, content: SourceContent) -> list[_MapScene]:
                     content.skip(name, "the scene does not know its place on Earth; georeference it first")
                     continue
                 content.scenes[name] = Scene(name=name, path=path, gsd=reader.gsd)
-                scenes.append(_MapScene(name, reader.crs, ~reader.transform, reader.width, reader.height))
+                scenes[name] = reader
         except ImageError as error:
             content.skip(name, str(error))
     if not scenes:
@@ -129,6 +113,11 @@ def _collections(root: Path, boxes: Path | None, content: SourceContent) -> list
     return collections
 
 
+def _mapping(value: Any) -> dict[str, Any]:
+    """Return a JSON object, or an empty one in the place of anything else."""
+    return value if isinstance(value, dict) else {}
+
+
 def _load(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8-sig"))
@@ -143,8 +132,7 @@ def _crs(path: Path, collection: dict[str, Any]) -> Any:
     member = collection.get("crs")
     if member is None:
         return CRS.from_epsg(4326)
-    properties = member.get("properties") if isinstance(member, dict) else None
-    name = str(properties.get("name")) if isinstance(properties, dict) else ""
+    name = str(_mapping(_mapping(member).get("properties")).get("name"))
     if _CRS84.fullmatch(name):
         return CRS.from_epsg(4326)
     try:
@@ -155,30 +143,30 @@ def _crs(path: Path, collection: dict[str, Any]) -> Any:
     raise SourceError(f"{path} is in the unknown CRS {json.dumps(member)[:100]}; reproject it to EPSG:4326")
 
 
-def _keys(features: list[Any]) -> list[str]:
+def _keys(features: list[dict[str, Any]]) -> list[str]:
     """Name features by their id where it is unique, else by #index; an id with a # could be taken for an index."""
-    ids = [feature.get("id") if isinstance(feature, dict) else None for feature in features]
+    ids = [feature.get("id") for feature in features]
     usable = [str(i) if isinstance(i, str | int | float) and i != "" and "#" not in str(i) else None for i in ids]
     counts = Counter(usable)
     return [f"#{n}" if key is None or counts[key] > 1 else key for n, key in enumerate(usable)]
 
 
-def _outlines(key: str, feature: Any, label: str) -> list[_Outline]:
-    geometry = feature.get("geometry") if isinstance(feature, dict) else None
+def _outlines(key: str, feature: dict[str, Any], label: str) -> list[_Outline]:
+    """Return the polygons of a feature; raise ValueError with the reason if it cannot be used."""
+    geometry = feature.get("geometry")
     if not isinstance(geometry, dict):
-        raise _MalformedError("no geometry")
+        raise ValueError("no geometry")
     kind, coordinates = geometry.get("type"), geometry.get("coordinates")
     if kind not in ("Polygon", "MultiPolygon"):
-        raise _MalformedError(f"a {kind}; only polygons have an extent to cut")
-    properties = feature.get("properties")
-    value = properties.get(label) if isinstance(properties, dict) else None
+        raise ValueError(f"a {kind}; only polygons have an extent to cut")
+    value = _mapping(feature.get("properties")).get(label)
     if isinstance(value, dict | list):
-        raise _MalformedError(f"property {label!r} is not one value")
+        raise ValueError(f"property {label!r} is not one value")
     name = None if value is None or value == "" else str(value)
     if kind == "Polygon":
         return [_Outline(key, name, _ring(coordinates))]
     if not isinstance(coordinates, list) or not coordinates:
-        raise _MalformedError("a MultiPolygon without polygons")
+        raise ValueError("a MultiPolygon without polygons")
     return [_Outline(f"{key}#{n}", name, _ring(polygon)) for n, polygon in enumerate(coordinates)]
 
 
@@ -186,37 +174,40 @@ def _ring(polygon: Any) -> Array:
     try:
         ring = np.array([[float(corner[0]), float(corner[1])] for corner in polygon[0]], np.float64)
     except (TypeError, ValueError, IndexError, KeyError, OverflowError) as error:
-        raise _MalformedError("malformed coordinates") from error
+        raise ValueError("malformed coordinates") from error
     if not np.isfinite(ring).all():
-        raise _MalformedError("coordinates that are not finite")
+        raise ValueError("coordinates that are not finite")
     if len(ring) > 1 and (ring[0] == ring[-1]).all():
         ring = ring[:-1]
     if len(ring) < 3:
-        raise _MalformedError("fewer than three corners")
+        raise ValueError("fewer than three corners")
     shape = shapely.Polygon(ring)
     if shape.area <= 1e-12 * float(np.ptp(ring, axis=0).max()) ** 2:  # only rounding errors
-        raise _MalformedError("no area")
+        raise ValueError("no area")
     if not shape.is_valid:
-        raise _MalformedError(f"crosses itself: {shapely.is_valid_reason(shape)}")
+        raise ValueError(f"crosses itself: {shapely.is_valid_reason(shape)}")
     return ring
 
 
-def _assign(path: Path, crs: Any, outlines: list[_Outline], scenes: list[_MapScene], content: SourceContent) -> None:
+def _assign(
+    path: Path, crs: Any, outlines: list[_Outline], scenes: dict[str, SceneReader], content: SourceContent
+) -> None:
     """Give each outline to the scenes that contain its centroid; corners are projected once for each CRS of scenes."""
     projected: dict[str, tuple[list[Array], Array]] = {}
     outside = set(range(len(outlines)))
-    for scene in scenes if outlines else ():
+    for name, scene in scenes.items() if outlines else ():
         wkt = scene.crs.to_wkt()
         if wkt not in projected:
             rings = list(_project(crs, scene.crs, [outline.ring for outline in outlines]))
             projected[wkt] = rings, np.array([_centroid(ring) for ring in rings])
         rings, centroids = projected[wkt]
-        x, y = _affine(scene.to_pixels, centroids).T  # an affine map takes centroids to centroids
+        to_pixels = ~scene.transform
+        x, y = affine(to_pixels, centroids).T  # an affine map takes centroids to centroids
         for n in np.flatnonzero((x >= 0) & (x < scene.width) & (y >= 0) & (y < scene.height)).tolist():
             outside.discard(n)
-            polygon = tuple((float(u), float(v)) for u, v in _affine(scene.to_pixels, rings[n]))
-            key = f"{scene.name}:{path.name}:{outlines[n].key}"
-            content.crops.append(Crop(id=key, scene=scene.name, polygon=polygon, label=outlines[n].label))
+            polygon = tuple((float(u), float(v)) for u, v in affine(to_pixels, rings[n]))
+            key = f"{name}:{path.name}:{outlines[n].key}"
+            content.crops.append(Crop(id=key, scene=name, polygon=polygon, label=outlines[n].label))
     for n in sorted(outside):
         content.skip(f"{path.name}:{outlines[n].key}", "outside every scene")
 
@@ -233,12 +224,6 @@ def _project(source: Any, target: Any, rings: list[Array]) -> Iterator[Array]:
 
 
 def _centroid(ring: Array) -> tuple[float, float]:
-    if not np.isfinite(ring).all():
-        return np.nan, np.nan  # beyond what the projection of the scene can show
-    centre = shapely.Polygon(ring).centroid
-    return (centre.x, centre.y) if not centre.is_empty else (np.nan, np.nan)
-
-
-def _affine(t: Any, points: Array) -> Array:
-    x, y = points.T
-    return np.column_stack([t.a * x + t.b * y + t.c, t.d * x + t.e * y + t.f])
+    """Return the centroid, NaN for a ring beyond what the projection of the scene can show."""
+    centre = shapely.Polygon(ring if np.isfinite(ring).all() else None).centroid
+    return (np.nan, np.nan) if centre.is_empty else (centre.x, centre.y)

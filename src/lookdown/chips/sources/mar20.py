@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lookdown.chips.source_content import SourceContent
-from lookdown.chips.sources import voc
+from lookdown.chips.sources import SourceContent, voc
 from lookdown.chips.sources.folder import read_columns
 
 __all__ = ["read"]

@@ -10,7 +10,7 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import parse
 
 from lookdown.chips.imagery import SUFFIXES
-from lookdown.chips.source_content import Crop, Polygon, Scene, SourceContent, box_polygon
+from lookdown.chips.sources import Crop, Polygon, Scene, SourceContent, box_polygon
 from lookdown.errors import SourceError
 
 __all__ = ["IMAGES", "image_of", "read", "read_folder"]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.chips.imagery import SUFFIXES, SceneReader, open_scene
-from lookdown.chips.source_content import Crop, Scene, SourceContent, box_polygon
-from lookdown.chips.sources.folder import files_below
+from lookdown.chips.sources import Crop, Scene, SourceContent, box_polygon, files_below
 from lookdown.errors import ImageError, InputError, SourceError
 
 __all__ = ["read"]
@@ -35,12 +34,12 @@ def read(
     flat: leave out windows where the 8-bit values of every band have a smaller standard deviation, as on open sea.
     """
     sizes = [size] if isinstance(size, int) else list(size)
-    strides = [max(1, side // 2) for side in sizes] if stride is None else stride
-    strides = [strides] * len(sizes) if isinstance(strides, int) else list(strides)
+    steps = [max(1, side // 2) for side in sizes] if stride is None else stride
+    strides = [steps] if isinstance(steps, int) else list(steps)
     strides = strides * len(sizes) if len(strides) == 1 else strides
     _check(sizes, strides, empty, flat)
     content = SourceContent()
-    paths = files_below(root)
+    paths = files_below(root, SUFFIXES)
     if not paths:
         raise SourceError(f"{root} holds no image; give an image or a folder with {', '.join(sorted(SUFFIXES))} files")
     for path in paths:
@@ -48,9 +47,8 @@ def read(
         try:
             with open_scene(path) as scene:
                 crops: dict[str, Crop] = {}  # an image smaller than two sizes is the same window twice
-                dropped = []
-                for side, step in zip(sizes, strides, strict=True):
-                    dropped.append(_cover(name, scene, side, step, empty, flat, crops))
+                pairs = zip(sizes, strides, strict=True)
+                dropped = [_cover(name, scene, side, step, empty, flat, crops) for side, step in pairs]
                 content.scenes[name] = Scene(name=name, path=path, gsd=scene.gsd)
         except ImageError as error:
             content.skip(name, str(error))
@@ -75,32 +73,28 @@ def _check(sizes: list[int], strides: list[int], empty: float, flat: float) -> N
 def _cover(
     name: str, scene: SceneReader, size: int, step: int, empty: float, flat: float, crops: dict[str, Crop]
 ) -> str:
-    """Add the windows of one size to `crops`; return how many were left out, "" if none."""
-    kept, dropped = 0, {"without data": 0, "flat": 0}
-    for box, verdict in _windows(scene, size, step, empty, flat):
-        if verdict:
-            dropped[verdict] += 1
-        else:
-            kept += 1
-            key = f"{name}:{','.join(map(str, box))}"
-            crops.setdefault(key, Crop(id=key, scene=name, polygon=box_polygon(*map(float, box)), exact=True))
-    lost = sum(dropped.values())
-    counts = ", ".join(f"{count:,} {verdict}" for verdict, count in dropped.items())
-    return f"{lost:,} of {kept + lost:,} windows left out: {counts}" if lost else ""
+    """Add the windows of one size to `crops`; return how many were left out, "" if none.
 
-
-def _windows(
-    scene: SceneReader, size: int, stride: int, empty: float, flat: float
-) -> Iterator[tuple[tuple[int, int, int, int], str]]:
-    """Yield every window and why it is left out ("" if it is kept); one strip of the scene is in memory at a time."""
-    lefts = _starts(scene.width, size, stride)
-    for top in _starts(scene.height, size, stride):
+    One strip of the scene is in memory at a time.
+    """
+    dropped = {"without data": 0, "flat": 0}
+    lefts, tops = _starts(scene.width, size, step), _starts(scene.height, size, step)
+    rights = np.minimum(lefts + size, scene.width)
+    for top in tops.tolist():
         bottom = min(top + size, scene.height)
-        rights = np.minimum(lefts + size, scene.width)
         missing, deviation = _statistics(scene, top, bottom, lefts, rights)
-        for left, right, share, spread in zip(lefts, rights, missing, deviation, strict=True):
-            verdict = "without data" if share > empty else "flat" if spread < flat else ""
-            yield (int(left), int(top), int(right), int(bottom)), verdict
+        for left, right, share, spread in zip(lefts.tolist(), rights.tolist(), missing, deviation, strict=True):
+            if share > empty:
+                dropped["without data"] += 1
+            elif spread < flat:
+                dropped["flat"] += 1
+            else:
+                box = left, top, right, bottom
+                key = f"{name}:{','.join(map(str, box))}"
+                crops.setdefault(key, Crop(id=key, scene=name, polygon=box_polygon(*map(float, box)), exact=True))
+    lost = sum(dropped.values())
+    counts = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items())
+    return f"{lost:,} of {len(lefts) * len(tops):,} windows left out: {counts}" if lost else ""
 
 
 def _starts(length: int, size: int, stride: int) -> NDArray[np.int64]:

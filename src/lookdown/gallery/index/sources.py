@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 from lookdown.chips.imagery import SUFFIXES, TIFF, SceneReader, open_scene
-from lookdown.chips.manifest import Manifest, polygon_wkt
+from lookdown.chips.manifest import Manifest
 from lookdown.chips.photographs import jpeg_size, open_photograph
 from lookdown.chips.pixels import Chip, read_chip
-from lookdown.chips.sources import windows
+from lookdown.chips.sources import polygon_wkt, windows
 from lookdown.errors import ImageError, InputError, SourceError
 from lookdown.gallery.index.thumbnails import MAX_OWN_BYTES, own_thumbnail
 from lookdown.gallery.store.timestamps import earliest

@@ -9,8 +9,7 @@ from pathlib import Path
 import shapely
 
 from lookdown.chips.manifest import Manifest
-from lookdown.chips.source_content import Crop, SourceContent
-from lookdown.chips.sources import read_source
+from lookdown.chips.sources import Crop, SourceContent, read_source
 from lookdown.gallery import Cutting, Gallery, Hit, Results, Where
 from lookdown.gallery.index.creation import gallery_of_run
 from lookdown.lab.demo.demo_worlds import TRAINED

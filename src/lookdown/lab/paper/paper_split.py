@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.chips.protocols import Split, SplitDraft
-from lookdown.chips.source_content import SourceContent
+from lookdown.chips.sources import SourceContent
 from lookdown.errors import InputError
 from lookdown.suggestions import did_you_mean
 

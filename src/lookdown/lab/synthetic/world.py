@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from rasterio.errors import RasterioError
 
-from lookdown.chips.manifest import Manifest, polygon_wkt
+from lookdown.chips.manifest import Manifest
 from lookdown.chips.output import OutputFolder, write_chip
 from lookdown.chips.prepare import PrepareReport
 from lookdown.chips.roles import SplitOptions, give_roles
-from lookdown.chips.source_content import SkippedItem
+from lookdown.chips.sources import SkippedItem, polygon_wkt
 from lookdown.errors import InputError, OutputError
 from lookdown.lab.synthetic.grounds import GROUNDS, Location
 from lookdown.lab.synthetic.kinds import KINDS, Kind

@@ -1,7 +1,8 @@
-"""The head of an embedder: from the width of a trunk to the dimensions of an embedding; learnt, or a PCA."""
+"""What runs on every image: a trunk, a pooling over its positions, and a head, which is learnt or a PCA."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +13,89 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lookdown.errors import InputError
-from lookdown.networks.embedder_settings import HeadKind
+from lookdown.networks.embedding import HeadKind, PoolingKind
 
-__all__ = ["HIDDEN", "FixedProjection", "PrincipalComponents", "build_head", "principal_components"]
+__all__ = [
+    "AveragePooling",
+    "FixedProjection",
+    "GeneralizedMean",
+    "PrincipalComponents",
+    "Trunk",
+    "build_head",
+    "build_pooling",
+    "principal_components",
+]
 
-HIDDEN = 256
 Array = NDArray[np.float64]
+
+_HIDDEN = 256
+
+
+class Trunk(nn.Module):
+    """A network of timm without classifier and pooling, with one output layout for all of them.
+
+    width: its features, as many as the input of the head.
+    """
+
+    def __init__(self, network: nn.Module, width: int = 0) -> None:
+        super().__init__()
+        self.network, self.width = network, width
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of its weights, and of the images it takes."""
+        return next(self.parameters()).dtype
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return (n, width, positions) of normalised images (n, bands, size, size)."""
+        features: Tensor = self.network(images)
+        if features.ndim == 3:  # tokens, the first of which may belong to no position
+            return features[:, getattr(self.network, "num_prefix_tokens", 0) :].mT
+        if getattr(self.network, "output_fmt", "NCHW") == "NHWC":
+            features = features.permute(0, 3, 1, 2)
+        return features.flatten(2)
+
+
+class AveragePooling(nn.Module):
+    """The mean over the positions of a map."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return (n, width) of (n, width, positions)."""
+        return _wide(features).mean(dim=2)
+
+
+class GeneralizedMean(nn.Module):
+    """GeM (Radenović, Tolias and Chum 2018): (mean over positions of x^p)^(1/p), x cut off below at `floor`.
+
+    p = 1 is the average, p to infinity the maximum. Learnt is log p, so that p stays positive and weight decay draws
+    it towards the average. Powers are taken as logarithms: neither a large p nor a large feature overflows.
+    """
+
+    def __init__(self, exponent: float = 3.0, floor: float = 1e-6) -> None:
+        super().__init__()
+        self.log_exponent = nn.Parameter(torch.tensor(math.log(exponent)))
+        self.floor = floor
+
+    @property
+    def exponent(self) -> Tensor:
+        """The p of the formula."""
+        return self.log_exponent.exp()
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return (n, width) of (n, width, positions)."""
+        exponent = _wide(self.exponent)
+        powers = exponent * _wide(features).clamp_min(self.floor).log()
+        return ((powers.logsumexp(dim=2) - math.log(features.shape[2])) / exponent).exp()
+
+
+def build_pooling(kind: PoolingKind) -> nn.Module:
+    """Return the pooling of a name."""
+    return GeneralizedMean() if kind == "gem" else AveragePooling()
+
+
+def _wide(values: Tensor) -> Tensor:
+    """Sum in single precision at least, under autocast and in half precision too."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +121,8 @@ class FixedProjection(nn.Module):
     @classmethod
     def of(cls, components: PrincipalComponents) -> FixedProjection:
         """Build from a PCA; axes have length one, so nothing is whitened."""
-        projection = cls(components.axes.shape[1], components.axes.shape[0])
+        dimension, width = components.axes.shape
+        projection = cls(width, dimension)
         projection.mean.copy_(torch.from_numpy(components.mean))
         projection.axes.copy_(torch.from_numpy(components.axes))
         return projection
@@ -68,8 +147,8 @@ def build_head(kind: HeadKind, width: int, dimension: int) -> nn.Module:
     if kind == "pca":
         return FixedProjection(width, dimension)
     if kind == "mlp":
-        hidden = [nn.Linear(width, HIDDEN, bias=False), nn.BatchNorm1d(HIDDEN), nn.ReLU()]
-        return nn.Sequential(*hidden, nn.Linear(HIDDEN, dimension))
+        hidden = [nn.Linear(width, _HIDDEN, bias=False), nn.BatchNorm1d(_HIDDEN), nn.ReLU()]
+        return nn.Sequential(*hidden, nn.Linear(_HIDDEN, dimension))
     return nn.Sequential(nn.Linear(width, dimension, bias=False), nn.BatchNorm1d(dimension))
 
 
@@ -80,23 +159,20 @@ def principal_components(batches: Iterable[NDArray[np.floating[Any]]], dimension
     kept. The sign of an axis is arbitrary; its entry of largest magnitude is made positive, so that the same features
     always give the same axes. More dimensions than the features vary in are refused.
     """
-    count, mean, scatter = 0, np.zeros(0), np.zeros((0, 0))
+    count, mean, scatter = 0, np.zeros(()), np.zeros(())
     for batch in batches:
         features = batch.astype(np.float64)
         own_mean = features.mean(axis=0)
-        centred = features - own_mean
-        if not count:
-            count, mean, scatter = len(features), own_mean, centred.T @ centred
-            continue
-        step, total = own_mean - mean, count + len(features)
-        scatter += centred.T @ centred + np.outer(step, step) * (count * len(features) / total)
+        centred, step, total = features - own_mean, own_mean - mean, count + len(features)
+        scatter = scatter + centred.T @ centred + np.outer(step, step) * (count * len(features) / total)
         mean = mean + step * (len(features) / total)
         count = total
     if count < 2:
         raise InputError(f"principal components need at least two images, got {count}; give more images")
     variances, vectors = np.linalg.eigh(scatter / (count - 1))
     variances, vectors = variances[::-1], vectors[:, ::-1]
-    rank = _rank(variances)
+    noise = np.finfo(np.float32).eps ** 2 * len(variances)  # the rounding of float32 features causes less variance
+    rank = int((variances > variances[0] * noise).sum())
     if rank < dimension:
         raise InputError(
             f"a projection to {dimension} dimensions needs images that vary in as many directions, but these {count} "
@@ -107,9 +183,3 @@ def principal_components(batches: Iterable[NDArray[np.floating[Any]]], dimension
     largest = np.abs(axes).argmax(axis=1)
     axes = axes * np.sign(axes[np.arange(dimension), largest])[:, None]
     return PrincipalComponents(mean, axes, variances[:dimension])
-
-
-def _rank(variances: Array) -> int:
-    """Count the directions with more variance than rounding of float32 features causes."""
-    noise = np.finfo(np.float32).eps ** 2 * len(variances)
-    return int((variances > variances[0] * noise).sum())

@@ -1,4 +1,4 @@
-"""From batches to one array: order, places, what could not be read, and numbers that are none."""
+"""Settings that no network can have are refused; from batches to one array: order, places, what could not be read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lookdown.chips.reader import ImageReader
 from lookdown.errors import InputError, WeightsError
-from lookdown.networks.embedded_chips import check_turns, compute, embed_all
+from lookdown.networks.embedding import EmbedderSettings, check_turns, compute, embed_all
 from lookdown.progress import no_progress
 
 PIXELS = np.arange(7 * 3 * 8 * 8).reshape(7, 3, 8, 8).astype(np.uint8)
@@ -49,3 +49,31 @@ def test_other_turns_than_one_or_four_are_refused() -> None:
     check_turns(4)
     with pytest.raises(InputError, match="turns must be 1 or 4, got 2"):
         check_turns(2)
+
+
+GOOD: dict[str, Any] = {
+    "backbone": "resnet18", "bands": 3, "size": 64, "pooling": "gem", "head": "mlp", "dimension": 8,
+    "mean": (0.5, 0.5, 0.5), "std": (0.2, 0.2, 0.2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"bands": 0}, "bands must be a whole number"),
+        ({"size": 64.0}, "size must be a whole number"),
+        ({"dimension": True}, "dimension must be a whole number"),
+        ({"bands": 257}, "bands must be a whole number from 1 to 256, got 257"),
+        ({"size": 7}, "size must be a whole number from 8 to 2048, got 7"),
+        ({"dimension": 65_537}, "dimension must be a whole number from 1 to 65536"),
+        ({"pooling": "max"}, "pooling must be one of average, gem, got 'max'"),
+        ({"head": "none"}, "head must be one of linear, mlp, pca"),
+        ({"mean": (0.5,)}, "need 3 values, one a band"),
+        ({"std": (0.2, 0.0, 0.2)}, "std positive"),
+        ({"mean": (0.5, float("nan"), 0.5)}, "mean must be finite"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(change: dict[str, Any], message: str) -> None:
+    assert EmbedderSettings(**GOOD).bands == 3
+    with pytest.raises(InputError, match=message):
+        EmbedderSettings(**{**GOOD, **change})
