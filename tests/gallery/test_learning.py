@@ -87,8 +87,8 @@ def test_every_adaptation_starts_from_the_first_metric(tmp_path: Path) -> None:
 
 
 def test_where_nothing_clusters_the_metric_is_kept(tmp_path: Path) -> None:
-    gallery = Gallery.create(tmp_path / "g", dimension=6)
-    X = np.random.default_rng(0).normal(size=(300, 6)).astype(np.float32)
+    gallery = Gallery.create(tmp_path / "g", dimension=16)
+    X = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
     gallery.add_embeddings([{"id": str(place)} for place in range(300)], X)
     learnt = gallery.adapt()
     assert (learnt.changed, learnt.metric) == (False, "1-cosine")

@@ -176,10 +176,12 @@ def test_chips_of_no_kind_may_be_compared_by_pseudo_kinds(tmp_path: Path) -> Non
     labelled = PairMoments.of(X[known], y[known], normalize=True)
     metric = KindLikelihoodRatio(novelty=0.5).fit_moments(labelled, fallback=pseudo)
     new = X[~known]
-    only_pseudo = np.exp(metric._terms(metric._prepare(new, "X")).none)
-    expected = np.exp(pseudo.score(new, new)) * np.outer(only_pseudo, only_pseudo)
-    shares = metric._terms(metric._prepare(new, "X")).shares
-    np.testing.assert_allclose(np.exp(metric.score(new, new)), shares @ shares.T + expected, rtol=1e-8)
+    known_kinds, priors = metric.predict_proba(new), 0.5 / 3
+    none = 1 - known_kinds.sum(axis=1)
+    expected = np.exp(pseudo.score(new, new)) * np.outer(none, none) / 0.5
+    np.testing.assert_allclose(np.exp(metric.score(new, new)), known_kinds @ known_kinds.T / priors + expected)
+    query = metric.score_query(new[:1], [1.0], X)
+    np.testing.assert_allclose(query, metric.score(new[:1], X)[0], atol=1e-10)
     metric.save(tmp_path / "metric")
     np.testing.assert_array_equal(load_metric(tmp_path / "metric").score(X, X), metric.score(X, X))
 

@@ -20,7 +20,7 @@ from lookdown.errors import ExportError, InputError
 from lookdown.evaluation import evaluate
 from lookdown.gallery.gallery import Gallery
 from lookdown.gallery.index.creation import is_run
-from lookdown.gallery.search.searcher_cache import search_space
+from lookdown.gallery.search.space import search_space
 from lookdown.metrics import Metric, load_metric
 from lookdown.networks.embedder import Embedder
 from lookdown.networks.embedding import EmbedderSettings
@@ -91,7 +91,8 @@ def export_network(
     chips = source.chips
     if not len(chips.measured):
         raise ExportError(f"{owner} has no chips that can be read, on which to compare the export; give `data`")
-    space = Space.of(search_space(source.metric).transform, source.embedder.settings.dimension, source.metric_name)
+    linear = search_space(source.metric).linear
+    space = Space.of(linear.transform, source.embedder.settings.dimension, source.metric_name)
     with source.writing:
         note(f"exporting to {runtime}")
         folder = owner / FOLDER / runtime

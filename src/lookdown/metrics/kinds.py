@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from lookdown.metrics.metric import Metric
 from lookdown.metrics.pair_moments import PairMoments, Weighting, check_moments
 from lookdown.metrics.pairwise import paired_differences
 
-__all__ = ["KindLikelihoodRatio"]
+__all__ = ["KindLikelihoodRatio", "Terms"]
 
 _TEMPERATURES = 2.0 ** np.arange(0, 8.5, 0.5)
 _LEAST_RATIO = 1e-100  # two chips whose kinds exclude each other: zero but for rounding
@@ -130,15 +131,14 @@ class KindLikelihoodRatio(Metric):
 
     def score(self, queries: ArrayLike, gallery: ArrayLike) -> Embeddings:
         """Return (queries, gallery) log-likelihood ratios."""
-        a, b = self._prepare(queries, "queries"), self._prepare(gallery, "gallery")
-        return _log_ratio(self._terms(a), self._terms(b), self._fallback_scores("score", queries, gallery))
+        a, b = self.terms(queries, "queries"), self.terms(gallery, "gallery")
+        return _log_ratio(a, b, self._differences("score", queries, gallery))
 
     def score_pairs(self, first: ArrayLike, second: ArrayLike) -> Embeddings:
         """Return the log-likelihood ratio of each row of `first` and the same row of `second`."""
-        a, b = self._prepare(first, "first"), self._prepare(second, "second")
-        paired_differences(a, b)  # refuses sides of different lengths
-        fallback = self._fallback_scores("score_pairs", first, second)
-        return _log_ratio(self._terms(a), self._terms(b), fallback, paired=True)
+        a, b = self.terms(first, "first"), self.terms(second, "second")
+        paired_differences(a.shares, b.shares)  # refuses sides of different lengths
+        return _log_ratio(a, b, self._differences("score_pairs", first, second), paired=True)
 
     def score_query(self, examples: ArrayLike, weights: ArrayLike, gallery: ArrayLike) -> Embeddings:
         """Return the log-likelihood ratio of each gallery row to several examples of one object or kind.
@@ -146,9 +146,8 @@ class KindLikelihoodRatio(Metric):
         What the examples say of the kind multiplies, so several are surer than one. Views of one object share its
         weight of 1.
         """
-        query = self._pooled(self._prepare(examples, "examples"), np.asarray(weights, np.float64))
-        fallback = self._fallback_scores("score_query", examples, weights, gallery)
-        return np.asarray(_log_ratio(query, self._terms(self._prepare(gallery, "gallery")), fallback)[0])
+        query, rows = self.pooled_terms(examples, weights), self.terms(gallery, "gallery")
+        return np.asarray(_log_ratio(query, rows, self._differences("score_query", examples, weights, gallery))[0])
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return P(kind | x), (rows, kinds) in the order of `kinds_`; what is left to 1 is "none of these"."""
@@ -169,13 +168,25 @@ class KindLikelihoodRatio(Metric):
             )
         return self.kinds_
 
-    def _terms(self, rows: Embeddings) -> Terms:
-        return self._terms_of([model.log_posteriors(rows, self.temperature_) for model in self._models])
+    @property
+    def largest_ratio(self) -> float:
+        """The ratio of two chips that are surely of the rarest kind: `terms` have no greater inner product."""
+        known = sum(1 / model.priors[:-1].min() for model in self._models) / len(self._models)
+        if isinstance(self.fallback_, KindLikelihoodRatio):
+            known += self.fallback_.largest_ratio / self.novelty
+        return float(known)
 
-    def _pooled(self, rows: Embeddings, weights: Array) -> Terms:
-        """Return the terms of several examples as one query."""
-        each = [model.pooled(model.log_posteriors(rows, self.temperature_), weights) for model in self._models]
-        return self._terms_of(each)
+    def terms(self, X: ArrayLike, name: str = "X") -> Terms:
+        """Return what the ratios of chips are made of; all of it is `shares` unless differences are the fallback."""
+        rows = self._prepare(X, name)
+        terms = self._terms_of([model.log_posteriors(rows, self.temperature_) for model in self._models])
+        return self._with_fallback(terms, lambda fallback: fallback.terms(X, name))
+
+    def pooled_terms(self, examples: ArrayLike, weights: ArrayLike) -> Terms:
+        """Return the same for several examples as one query, as `score_query` takes them."""
+        rows, numbers = self._prepare(examples, "examples"), np.asarray(weights, np.float64)
+        each = [model.pooled(model.log_posteriors(rows, self.temperature_), numbers) for model in self._models]
+        return self._with_fallback(self._terms_of(each), lambda fallback: fallback.pooled_terms(examples, numbers))
 
     def _terms_of(self, log_posteriors: list[Array]) -> Terms:
         partitions = list(zip(log_posteriors, self._models, strict=True))
@@ -185,12 +196,18 @@ class KindLikelihoodRatio(Metric):
             none = log_posteriors[0][:, -1] - np.log(self.novelty) / 2
         return Terms(np.concatenate(shares, axis=1), none)
 
-    def _fallback_scores(self, method: str, *arrays: ArrayLike) -> Array | None:
-        """Return the scores of the fallback, as sure as the kinds are."""
-        if self.fallback_ is None:
+    def _with_fallback(self, terms: Terms, of: Callable[[KindLikelihoodRatio], Terms]) -> Terms:
+        """Append the shares of pseudo-kinds, weighted by how surely a chip is of none of the kinds."""
+        if not isinstance(self.fallback_, KindLikelihoodRatio):
+            return terms
+        pseudo = of(self.fallback_).shares * np.exp(terms.none)[:, None]
+        return Terms(np.concatenate([terms.shares, pseudo], axis=1), np.full(len(pseudo), -np.inf))
+
+    def _differences(self, method: str, *arrays: ArrayLike) -> Array | None:
+        """Return the scores of the fallback, if it is no ratio of kinds; they are tempered as the kinds are."""
+        if self.fallback_ is None or isinstance(self.fallback_, KindLikelihoodRatio):
             return None
-        scores = getattr(self.fallback_, method)(*arrays)
-        return np.asarray(scores if isinstance(self.fallback_, KindLikelihoodRatio) else scores / self.temperature_)
+        return np.asarray(getattr(self.fallback_, method)(*arrays) / self.temperature_)
 
     def _prepare(self, X: ArrayLike, name: str) -> Embeddings:
         embeddings = self._embeddings(X, name)

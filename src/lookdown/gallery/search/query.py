@@ -1,7 +1,8 @@
-"""A query, one point that stands for all examples, and the rows of the gallery that it ranks."""
+"""A query, the points that stand for its examples, and the rows of the gallery that it ranks."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lookdown.errors import InputError
+from lookdown.gallery.search.engines.engine import Nearest, Vectors
 from lookdown.gallery.search.overlap import merge_overlapping
 from lookdown.gallery.search.request import Examples, SearchRequest
+from lookdown.gallery.search.space import Probe, SearchSpace
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.snapshot import Embeddings, Rows
-from lookdown.metrics.metric import L2Metric
 
 if TYPE_CHECKING:
     from lookdown.gallery.search.searcher import Searcher
@@ -23,28 +25,27 @@ __all__ = ["SHORTLIST_ROWS", "Query", "RankedRows", "RowSearch", "expansion_weig
 Array = NDArray[np.float64]
 
 SHORTLIST_ROWS = 2_000  # hits of the Gaussian that another metric scores again, at least; at most so many are re-ranked
+LEAST_SCORE = -6.0  # of a ratio of kinds: below it, rows are ranked as far as the shortlist goes
 _BATCH_ROWS = 16_384  # scored again at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Examples with their weights, as one point.
-
-    The weighted mean over examples of |z_i - y|^2 / 2 is |point - y|^2 / 2 + spread, so one search serves all of them.
-    """
+    """Examples with their weights, and the points that an engine searches around for them."""
 
     examples: Embeddings  # (n, d)
-    weights: Array  # (n,), which sum to 1
-    point: NDArray[np.float32]  # (r,)
-    spread: float
+    weights: Array  # (n,); views of one object share its weight of 1
+    probes: tuple[Probe, ...]
 
     @classmethod
-    def of(cls, examples: Embeddings, weights: Array, space: L2Metric) -> Query:
-        """Average examples in the space of a metric."""
-        z = space.transform(examples).astype(np.float64)
-        shares = weights / weights.sum()
-        point = shares @ z
-        return cls(examples, shares, point.astype(np.float32), float(shares @ ((z - point) ** 2).sum(axis=1)) / 2)
+    def of(cls, examples: Embeddings, weights: Array, space: SearchSpace) -> Query:
+        """Return the query of examples in the space of a metric."""
+        return cls(examples, weights, space.probes(examples, weights))
+
+    @property
+    def points(self) -> Vectors:
+        """The points of all probes."""
+        return np.stack([probe.point for probe in self.probes])
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class RowSearch:
         hits = self._merged(self._ranked(query, 4 * self.request.expand))[: self.request.expand]
         itself = float(self.searcher.metric.score_pairs(query.examples[:1], query.examples[:1])[0])
         own, *trust = expansion_weights(hits.scores, itself)
-        weights = np.r_[query.weights * own, trust]  # all examples together weigh as much as one trusted hit
+        weights = np.r_[query.weights / query.weights.sum() * own, trust]  # all examples weigh as one trusted hit
         embeddings = np.concatenate([query.examples, self.searcher.snapshot.embeddings(hits.rows)])
         return Query.of(embeddings[weights > 0], weights[weights > 0], self.searcher.space)
 
@@ -130,65 +131,61 @@ class RowSearch:
     def _merges(self) -> bool:
         return self.request.overlap < 1
 
-    @property
-    def _is_direct(self) -> bool:
-        return self.searcher.space is self.searcher.metric
-
     def _ranked(self, query: Query, wanted: int) -> RankedRows:
         """Return the best rows by the final score, at least `wanted` of them if there are as many.
 
-        Counter-examples only lower scores. So once the last row of the shortlist could not pass the last one wanted,
-        no row beyond the shortlist can.
+        Probes bound the score of every row beyond the shortlist, and counter-examples only lower it. So once the last
+        row wanted scores as high as that bound, no other row can pass it.
         """
+        space = self.searcher.space
         count = wanted + len(self.excluded)
-        if not self._is_direct:
+        if not space.bounded:
             count = max(count, 20 * wanted, SHORTLIST_ROWS)
         while True:
-            rows, closeness = self.searcher.engine.nearest(query.point[None], count, self.where)[0]
-            ranking = self._scored(query, rows, closeness)
-            if not len(self.counter_examples) or len(rows) < count or len(ranking) < wanted:
+            lists = self.searcher.engine.nearest(query.points, count, self.where)
+            ranking = self._scored(query, lists)
+            short = min(len(found.rows) for found in lists) < count
+            if short or not space.bounded or len(ranking) < wanted:
                 return ranking
-            if ranking.scores[wanted - 1] >= self._direct_scores(query, closeness[-1:])[0]:
+            last = [probe.score(found.closeness[-1:])[0] for probe, found in zip(query.probes, lists, strict=True)]
+            bound = float(np.logaddexp.reduce(last))
+            if ranking.scores[wanted - 1] >= bound or (not space.exact and bound < LEAST_SCORE):
                 return ranking[:wanted]
             count *= 4
 
     def _reaching(self, query: Query, threshold: float) -> RankedRows:
         """Return every row whose final score reaches the threshold."""
         engine, snapshot = self.searcher.engine, self.searcher.snapshot
-        if self._is_direct:
-            closeness = threshold - self.searcher.space.offset_ + query.spread
-            ranking = self._scored(query, *engine.reaching(query.point, closeness, self.where))
+        if self.searcher.space.bounded:  # where several probes add up, one of them has its share
+            share = threshold - np.log(len(query.probes))
+            lists = [engine.reaching(probe.point, probe.closeness(share), self.where) for probe in query.probes]
         else:
             every = np.arange(len(snapshot))
             rows = every if self.where is None else every[snapshot.columns.matching(self.where)]
-            ranking = self._scored(query, rows, np.zeros(len(rows)))
+            lists = [Nearest(rows, np.zeros(len(rows)))]
+        ranking = self._scored(query, lists)
         return ranking[ranking.scores >= threshold]
 
-    def _scored(self, query: Query, rows: Rows, closeness: Array) -> RankedRows:
-        """Return the final scores of rows that are no examples.
+    def _scored(self, query: Query, lists: Sequence[Nearest]) -> RankedRows:
+        """Return the final scores of the rows in the lists of the probes, without the examples.
 
         With counter-examples that is the log-likelihood ratio of "of the examples' kind" to "of another kind, or of the
         counter-examples'". It is never higher than without them, so they add no false alarm.
         """
+        exact, snapshot = self.searcher.space.exact, self.searcher.snapshot
+        rows, first = np.unique(np.concatenate([found.rows for found in lists]), return_index=True)
         others = ~np.isin(rows, self.excluded)
-        rows, closeness = rows[others], closeness[others]
-        if self._is_direct and not len(self.counter_examples):
-            return RankedRows.of(rows, self._direct_scores(query, closeness))
-        scores = np.empty(len(rows))
-        for begin in range(0, len(rows), _BATCH_ROWS):
+        rows, first = rows[others], first[others]
+        scores = np.asarray(query.probes[0].score(lists[0].closeness[first])) if exact else np.empty(len(rows))
+        for begin in range(0, len(rows) if not exact or len(self.counter_examples) else 0, _BATCH_ROWS):
             batch = slice(begin, begin + _BATCH_ROWS)
-            x = self.searcher.snapshot.embeddings(rows[batch])
-            if self._is_direct:
-                scores[batch] = self._direct_scores(query, closeness[batch])
-            else:
-                scores[batch] = query.weights @ self.searcher.metric.score(query.examples, x)
+            x = snapshot.embeddings(rows[batch])
+            if not exact:
+                scores[batch] = self.searcher.metric.score_query(query.examples, query.weights, x)
             if len(self.counter_examples):
                 unlike = self.searcher.metric.score(self.counter_examples, x).max(axis=0)
                 scores[batch] -= np.logaddexp(0, unlike)
         return RankedRows.of(rows, scores)
-
-    def _direct_scores(self, query: Query, closeness: Array) -> Array:
-        return np.asarray(self.searcher.space.offset_ - query.spread + closeness)
 
     def _merged(self, ranking: RankedRows) -> RankedRows:
         if not self._merges or not len(ranking):

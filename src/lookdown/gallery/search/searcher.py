@@ -14,11 +14,12 @@ from lookdown.gallery.search.engines.engine import Engine
 from lookdown.gallery.search.query import SHORTLIST_ROWS, RankedRows, RowSearch
 from lookdown.gallery.search.request import Examples, SearchRequest
 from lookdown.gallery.search.reranking import rerank
+from lookdown.gallery.search.space import SearchSpace
 from lookdown.gallery.store.snapshot import Snapshot
 from lookdown.gallery.store.table import schema
 from lookdown.metrics import Metric
 from lookdown.metrics.estimate import Estimate
-from lookdown.metrics.metric import Answer, L2Metric
+from lookdown.metrics.metric import Answer
 
 __all__ = ["Rates", "Searcher", "scaled"]
 
@@ -37,7 +38,7 @@ class Searcher:
     snapshot: Snapshot
     metric: Metric
     metric_name: str
-    space: L2Metric  # what the engine searches by: the metric itself, or the Gaussian nearest to it
+    space: SearchSpace  # in which the engine searches for what the metric scores highest
     engine: Engine
 
     def search(
@@ -66,7 +67,7 @@ class Searcher:
             threshold = self._threshold(rates, request.false_alarm_rate)
             ranking, unmerged = search.accepted(query, float(threshold), most)
         if request.rerank and len(ranking):
-            first = rerank(query.point, self.engine.vectors(ranking.rows[:SHORTLIST_ROWS]))
+            first = rerank(query.points[0], self.engine.vectors(ranking.rows[:SHORTLIST_ROWS]))
             ranking = ranking[np.r_[first, len(first) : len(ranking)]]
         hits = ranking[: most if request.hits is None else request.hits]
         total = len(hits) if request.hits is not None else len(ranking) + unmerged

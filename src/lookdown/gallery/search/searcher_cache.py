@@ -19,26 +19,25 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from lookdown.atomic import write_file
-from lookdown.errors import DamagedCacheWarning, GalleryError, InputError, LowRankWarning, UnsupportedOperationError
+from lookdown.errors import DamagedCacheWarning, GalleryError, InputError
 from lookdown.gallery.scale.milvus_server import MilvusGallery, MilvusServer
 from lookdown.gallery.search.engines.engine import (
     Engine,
     EngineChoice,
     EngineName,
     Lists,
-    Vectors,
     VectorStream,
     chosen_engine,
     make_engine,
 )
 from lookdown.gallery.search.searcher import Searcher
+from lookdown.gallery.search.space import search_space
 from lookdown.gallery.store.metric_registry import MetricRegistry
-from lookdown.gallery.store.snapshot import Embeddings, Snapshot
+from lookdown.gallery.store.snapshot import Snapshot
 from lookdown.gallery.store.table import ChipTable
-from lookdown.metrics import Cosine, GaussianLikelihoodRatio, Metric, MixtureLikelihoodRatio
-from lookdown.metrics.metric import L2Metric
+from lookdown.metrics import Cosine, Metric
 
-__all__ = ["COSINE", "SearcherCache", "read_lists", "search_space", "write_lists"]
+__all__ = ["COSINE", "SearcherCache", "read_lists", "write_lists"]
 
 COSINE = "cosine"  # a metric that every gallery has, to compare with
 _KEPT_METRICS = 2  # whose vectors are in memory: the one in use, and one more
@@ -142,23 +141,19 @@ class SearcherCache:
 
     def _build(self, snapshot: Snapshot, metric: Metric, name: str, milvus: MilvusGallery | None = None) -> Searcher:
         space = search_space(metric)
-        if space.n_features_in_ != snapshot.dimension:
+        if space.dimension != snapshot.dimension:
             raise InputError(
-                f"the metric compares embeddings of {space.n_features_in_} numbers, and {self._folder} holds "
+                f"the metric compares embeddings of {space.dimension} numbers, and {self._folder} holds "
                 f"{snapshot.dimension}; use one that was fitted on the same network"
             )
-        dimensions = int(space.transform(np.ones((1, space.n_features_in_), np.float32)).shape[1])
-
-        def transformed(embeddings: Embeddings) -> Vectors:
-            return np.asarray(space.transform(embeddings), np.float32)
-
-        stream = VectorStream(len(snapshot), dimensions, lambda: map(transformed, snapshot.batches()))
+        dimensions = space.vectors(np.ones((1, space.dimension), np.float32)).shape[1]
+        stream = VectorStream(len(snapshot), dimensions, lambda: map(space.vectors, snapshot.batches()))
         if milvus is None:
             return Searcher(snapshot, metric, name, space, self._engine_in_process(snapshot, stream))
         from lookdown.gallery.scale.milvus_engine import MilvusEngine
 
         engine = MilvusEngine(
-            stream, snapshot.columns, snapshot.keys, milvus, name, lambda rows: transformed(snapshot.embeddings(rows))
+            stream, snapshot.columns, snapshot.keys, milvus, name, lambda rows: space.vectors(snapshot.embeddings(rows))
         )
         return Searcher(snapshot, metric, name, space, engine)
 
@@ -169,17 +164,6 @@ class SearcherCache:
         if engine.lists_changed:
             write_lists(file, keys, engine.assignment)
         return engine
-
-
-def search_space(metric: Metric) -> L2Metric:
-    """Return what an engine can search by: the metric, or the nearest to it whose score is a distance."""
-    if isinstance(metric, L2Metric) and metric.is_euclidean:
-        return metric
-    if isinstance(metric, GaussianLikelihoodRatio | MixtureLikelihoodRatio):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LowRankWarning)  # given when the metric was estimated
-            return metric.shortlist_metric()
-    raise UnsupportedOperationError(f"{type(metric).__name__} has no space that a gallery could be searched in")
 
 
 def read_lists(file: Path, keys: NDArray[np.int64]) -> Lists | None:
