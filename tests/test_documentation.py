@@ -173,7 +173,7 @@ def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
 
 @needs_generator
 def test_formulas_are_drawn_by_the_browser_itself(site: Path) -> None:
-    for name in ("metric", "mixture"):
+    for name in ("metric", "kinds", "mixture"):
         page = (site / f"{name}.html").read_text()
         formulas = re.findall(r"\$[^$\n]+\$", without_code((DOCS / f"{name}.md").read_text()).replace("$$", "$"))
         assert page.count("<math ") == len(formulas) > 10

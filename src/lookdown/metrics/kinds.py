@@ -34,7 +34,7 @@ class KindLikelihoodRatio(Metric):
 
     With the kind c as a latent variable it is the log of the sum over kinds of P(c | x) P(c | y) / P(c). A chip of a
     new kind, or of background, is of "none of these"; two of those are compared by the ratio of differences, so new
-    kinds are found as before. `docs/metric.md` derives it.
+    kinds are found as before. `docs/kinds.md` derives it.
 
     It is estimated from the moments of each kind alone, exactly over batches, shards and machines. `temper` it on chips
     of other places, since a network is surer of the chips it was trained on; `calibrate` it for rates.
