@@ -197,6 +197,46 @@ def test_on_digits_known_kinds_are_found_far_better_than_by_differences() -> Non
     assert scores["KindLikelihoodRatio"] > scores["GaussianLikelihoodRatio"] + 0.05 > scores["Cosine"] + 0.1
 
 
+def test_far_from_every_kind_the_nearest_is_predicted() -> None:
+    X, y = blobs(kinds=4, dim=6, seed=3, spread=0.2)
+    metric = KindLikelihoodRatio(temperature=1.0, normalize=False).fit(X, y)
+    far = np.stack([30 * X[y == kind].mean(axis=0) for kind in metric.kinds_])
+    assert metric.predict_proba(far).sum() < 1e-12
+    twin = KindLikelihoodRatio(novelty=0, temperature=1.0, normalize=False).fit(X, y)
+    assert (metric.predict(far) == twin.predict(far)).all(), "which kind is nearest does not depend on novelty"
+    assert len(set(metric.predict(far).tolist())) > 1
+
+
+def test_temper_listens_to_chips_that_are_surely_wrong() -> None:
+    X, y = blobs(kinds=5, chips=60, dim=10, spread=0.02)
+    held_out, labels = blobs(kinds=5, chips=60, dim=10, spread=0.6)
+    metric = KindLikelihoodRatio(normalize=False).fit(X, y).temper(held_out, labels)
+    codes, temperatures = np.searchsorted(metric.kinds_, labels), 2.0 ** np.arange(0, 8.5, 0.5)
+    within = metric._models[0].within
+    logs = np.stack(
+        [multivariate_normal(m, within * (1 + 1 / 60)).logpdf(held_out) for m in metric._models[0].means], axis=1
+    )
+    surprises = [
+        np.mean(np.logaddexp.reduce(logs / t, axis=1) - logs[np.arange(len(codes)), codes] / t) for t in temperatures
+    ]
+    assert metric.temperature_ == temperatures[int(np.argmin(surprises))] > 16
+
+
+def test_many_examples_of_a_new_kind_make_it_surer_that_it_is_new() -> None:
+    """Where the exact answer is known: kinds drawn from a Gaussian, so new kinds lie among the known ones."""
+    rng, surer = np.random.default_rng(0), []
+    for _ in range(20):
+        centres = rng.normal(size=(12, 8))
+        codes = np.repeat(np.arange(12), 30)
+        metric = KindLikelihoodRatio(novelty=0.5, temperature=1.0, normalize=False)
+        metric.fit(centres[codes] + 0.5 * rng.normal(size=(360, 8)), codes)
+        new = rng.normal(size=8) + 0.5 * rng.normal(size=(10, 8))
+        one = np.exp(metric.pooled_terms(new[:1], np.ones(1)).none[0]) * np.sqrt(0.5)
+        ten = np.exp(metric.pooled_terms(new, np.ones(10)).none[0]) * np.sqrt(0.5)
+        surer.append(ten >= one - 1e-9)
+    assert np.mean(surer) >= 0.9
+
+
 def test_temper_chooses_what_makes_held_out_labels_likeliest() -> None:
     X, y = blobs(kinds=5, chips=30, dim=8)
     held_out, labels = blobs(kinds=5, chips=30, dim=8, seed=0, spread=1.2)

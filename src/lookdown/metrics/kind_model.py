@@ -15,7 +15,7 @@ from lookdown.metrics.pair_moments import PairMoments, Weighting
 
 __all__ = ["MODEL_ARRAYS", "KindModel"]
 
-_LEAST_LOG_POSTERIOR = -60.0  # below it a kind is impossible either way, and the numbers would underflow
+_LEAST_EVIDENCE = -60.0  # of one chip against a kind: below it the kind is impossible either way
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,20 @@ class KindModel:
         values /= temperature
         return self._normalized(values)
 
-    def pooled(self, log_posteriors: Array, weights: Array) -> Array:
-        """Return log P(kind | several chips of one kind), (1, kinds + 1): P(c) times the product of P(c | x) / P(c)."""
-        evidence = log_posteriors - self._log_priors.clip(min=_LEAST_LOG_POSTERIOR)
-        return self._normalized((weights @ evidence)[None])
+    def pooled(self, log_posteriors: Array, weights: Array, together: float = 0.0) -> Array:
+        """Return log P(kind | several chips of one kind), (1, kinds + 1): P(c) times the product of P(c | x) / P(c).
+
+        together: the log of how much likelier it is that chips of none of the kinds occur together, being of one new
+            kind, than apart. Chips of a known kind are independent.
+        """
+        with np.errstate(invalid="ignore"):  # "none" that is impossible says nothing
+            each = np.nan_to_num(log_posteriors - self._log_priors, nan=0.0).clip(min=_LEAST_EVIDENCE)
+        evidence = np.asarray(weights @ each)
+        evidence[-1] += together
+        return self._normalized(evidence[None])
 
     def _normalized(self, evidence: Array) -> Array:
-        values = log_softmax(evidence + self._log_priors, axis=1)
-        return np.asarray(values.clip(min=_LEAST_LOG_POSTERIOR))
+        return np.asarray(log_softmax(evidence + self._log_priors, axis=1))
 
     @cached_property
     def _log_priors(self) -> Array:

@@ -156,8 +156,9 @@ class KindLikelihoodRatio(Metric):
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the likeliest of `kinds_` for each row; `predict_proba` says whether "none of these" is likelier."""
-        shares = self.predict_proba(X)
-        return np.asarray(self.kinds_[shares.argmax(axis=1)])
+        kinds = self._named_kinds("predict")
+        shares = self._models[0].log_posteriors(self._prepare(X, "X"), self.temperature_)[:, :-1]
+        return np.asarray(kinds[shares.argmax(axis=1)])
 
     def _named_kinds(self, wanted: str) -> NDArray[Any]:
         self._require_fit()
@@ -185,8 +186,26 @@ class KindLikelihoodRatio(Metric):
     def pooled_terms(self, examples: ArrayLike, weights: ArrayLike) -> Terms:
         """Return the same for several examples as one query, as `score_query` takes them."""
         rows, numbers = self._prepare(examples, "examples"), np.asarray(weights, np.float64)
-        each = [model.pooled(model.log_posteriors(rows, self.temperature_), numbers) for model in self._models]
+        together = self._likelier_together(rows, numbers)
+        each = [
+            model.pooled(model.log_posteriors(rows, self.temperature_), numbers, together) for model in self._models
+        ]
         return self._with_fallback(self._terms_of(each), lambda fallback: fallback.pooled_terms(examples, numbers))
+
+    def _likelier_together(self, rows: Embeddings, weights: Array) -> float:
+        """Return the log of how much likelier examples of one new kind are together than apart, as the fallback says.
+
+        By the chain rule that is a sum over all examples but the first, each compared with the others: on average by
+        the mean score of their pairs.
+        """
+        pairs = np.outer(weights, weights) * ~np.eye(len(rows), dtype=np.bool_)
+        objects = float(weights.sum())
+        if self.fallback_ is None or objects <= 1 or not pairs.sum():
+            return 0.0
+        scores = self.fallback_.score(rows, rows)
+        if not isinstance(self.fallback_, KindLikelihoodRatio):
+            scores = scores / self.temperature_
+        return (objects - 1) * float((pairs * scores).sum() / pairs.sum())
 
     def _terms_of(self, log_posteriors: list[Array]) -> Terms:
         partitions = list(zip(log_posteriors, self._models, strict=True))
