@@ -14,14 +14,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from lookdown.atomic import readable_folder
+from lookdown.atomic import StoredKind, readable_folder
 from lookdown.chips.reader import ImageReader, Images
 from lookdown.errors import StoredEmbedderError
 from lookdown.networks.embedded_chips import EmbeddedChips, Embeddings, Turns, check_turns, embed_all
 from lookdown.networks.embedder_settings import EmbedderSettings
 from lookdown.networks.runtimes import FILES, Runtime, RuntimeName, open_runtime
 from lookdown.progress import Progress, no_progress
-from lookdown.stored import StoredKind
 
 __all__ = ["ExportDescription", "ExportedEmbedder", "Precision", "read_description", "write_export"]
 
