@@ -6,7 +6,7 @@ import hashlib
 import json
 import platform
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -19,7 +19,7 @@ from lookdown.config import read_recipe, to_toml
 from lookdown.errors import InputError, OutputError
 from lookdown.training.recipe import Recipe
 
-__all__ = ["RunFolder", "data_fingerprint"]
+__all__ = ["RunFolder", "TensorBoard", "data_fingerprint"]
 
 MARKER = "run.json"
 CHANGEABLE = ("stage1.learning_rate", "stage2.learning_rate", "optimizer.clip")  # while a run is under way
@@ -129,6 +129,34 @@ class RunFolder:
     @property
     def _advice(self) -> str:
         return f"free the disk, then `lookdown train --resume {self.path}`"
+
+
+class TensorBoard:
+    """Writes the records of metrics.jsonl to RUN/tensorboard as well; without the package it does nothing."""
+
+    def __init__(self, folder: Path, *, after: int) -> None:
+        """Begin, or go on after an epoch: points of later epochs are dropped."""
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            self._writer = None
+            return
+        self._writer = SummaryWriter(str(folder), purge_step=after + 1)
+
+    def log(self, record: Mapping[str, float]) -> None:
+        """Add the points of an epoch."""
+        if self._writer is None:
+            return
+        with atomic.explained(self._writer.log_dir, "free the disk"):
+            for name, value in record.items():
+                if name != "epoch":
+                    self._writer.add_scalar(name, value, int(record["epoch"]))
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._writer is not None:
+            self._writer.close()
 
 
 def data_fingerprint(manifest: Manifest) -> str:

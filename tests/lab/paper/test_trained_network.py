@@ -52,8 +52,8 @@ def test_the_same_recipe_is_trained_once_and_another_anew(
 def test_a_shared_first_stage_gives_the_bits_of_one_run(domain: Domain, tmp_path: Path) -> None:
     from lightning_fabric import Fabric
 
+    from lookdown.training.samples import embed_all
     from lookdown.training.training_data import TrainingSet
-    from lookdown.training.training_embeddings import embed_all
 
     rows = divide(domain, 0).train
     found = train_on(domain, rows, recipe(), tmp_path / "runs").embeddings(domain)
