@@ -9,6 +9,7 @@ from typing import Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
@@ -34,10 +35,10 @@ class Statistics(nn.Module, ABC):
     spread: Tensor
     on_sphere: Tensor
 
-    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+    def __init__(self, **constants: Tensor | NDArray[np.generic] | float) -> None:
         super().__init__()
-        for name, tensor in tensors.items():
-            self.register_buffer(name, tensor)
+        for name, value in constants.items():
+            self.register_buffer(name, value if isinstance(value, Tensor) else torch.from_numpy(np.asarray(value)))
 
     @property
     @abstractmethod
@@ -68,13 +69,11 @@ class GaussianStatistics(Statistics):
         """Copy a fitted metric; the mean over different pairs is exact, trace(M S0) / 2."""
         positive, negative = signed_factors(metric.matrix_)
         return cls(
-            {
-                "factor": torch.from_numpy(np.hstack([positive, negative])),
-                "signs": torch.from_numpy(np.r_[np.ones(positive.shape[1]), -np.ones(negative.shape[1])]),
-                "origin": _scalar(metric.offset_),
-                "spread": _scalar(np.sum(metric.matrix_ * metric.different_covariance_) / 2),
-                "on_sphere": torch.tensor(bool(metric.normalize)),
-            }
+            factor=np.hstack([positive, negative]),
+            signs=np.r_[np.ones(positive.shape[1]), -np.ones(negative.shape[1])],
+            origin=float(metric.offset_),
+            spread=float(np.sum(metric.matrix_ * metric.different_covariance_) / 2),
+            on_sphere=bool(metric.normalize),
         )
 
     @property
@@ -109,15 +108,8 @@ class MixtureStatistics(Statistics):
         else:
             drawn = metric.sample(_DRAWN_PAIRS, "different", seed=0)
             spread = origin - float(metric.score_differences(drawn).mean())
-        return cls(
-            {
-                **_components(metric.same_, "same"),
-                **_components(metric.different_, "different"),
-                "origin": _scalar(origin),
-                "spread": _scalar(spread),
-                "on_sphere": torch.tensor(bool(metric.normalize)),
-            }
-        )
+        components = _components(metric.same_, "same") | _components(metric.different_, "different")
+        return cls(**components, origin=origin, spread=spread, on_sphere=bool(metric.normalize))
 
     @property
     def dimension(self) -> int:  # noqa: D102
@@ -144,15 +136,15 @@ class MixtureStatistics(Statistics):
 
 def statistics_of(metric: GaussianLikelihoodRatio | MixtureLikelihoodRatio) -> Statistics:
     """Return the constants of a fitted metric, in float64."""
-    return (
-        GaussianStatistics.of(metric) if isinstance(metric, GaussianLikelihoodRatio) else MixtureStatistics.of(metric)
-    )
+    if isinstance(metric, GaussianLikelihoodRatio):
+        return GaussianStatistics.of(metric)
+    return MixtureStatistics.of(metric)
 
 
 def statistics_like(stored: Mapping[str, Tensor]) -> Statistics:
     """Return uninitialised constants with the names and shapes of stored ones."""
     kind = GaussianStatistics if "factor" in stored else MixtureStatistics
-    return kind({name: torch.empty_like(tensor) for name, tensor in stored.items()})
+    return kind(**{name: torch.empty_like(tensor) for name, tensor in stored.items()})
 
 
 def _augmented(a: Tensor, b: Tensor, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
@@ -162,20 +154,15 @@ def _augmented(a: Tensor, b: Tensor, rows: Tensor, columns: Tensor) -> tuple[Ten
     return left, torch.cat([b, one[..., None], columns[..., None]], dim=-1).mT
 
 
-def _components(mixture: MirroredMixture, side: str) -> dict[str, Tensor]:
-    parts = {
-        "factors": mixture.factors,
-        "pulls": mixture.pulls,
-        "constants": mixture.constants - np.square(mixture.images).sum(axis=1) / 2,
+def _components(mixture: MirroredMixture, side: str) -> dict[str, Array]:
+    return {
+        f"{side}_factors": np.ascontiguousarray(mixture.factors),
+        f"{side}_pulls": np.ascontiguousarray(mixture.pulls),
+        f"{side}_constants": mixture.constants - np.square(mixture.images).sum(axis=1) / 2,
     }
-    return {f"{side}_{name}": torch.from_numpy(np.ascontiguousarray(part)) for name, part in parts.items()}
 
 
 def _precision(mixture: MirroredMixture) -> Array:
     """Return the inverse covariance of a mixture of one component."""
     factor = np.diag(mixture.factors[0]) if mixture.is_diagonal else mixture.factors[0]
     return np.asarray(factor @ factor.T)
-
-
-def _scalar(value: float) -> Tensor:
-    return torch.tensor(float(value), dtype=torch.float64)
