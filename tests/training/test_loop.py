@@ -13,10 +13,10 @@ from tests.training.runs import recipe
 from lookdown.errors import TrainingError
 from lookdown.losses import LOSSES, IdentityLoss
 from lookdown.networks import Embedder
-from lookdown.training.checkpoints import Checkpoint
 from lookdown.training.frozen_features import FrozenFeatures
 from lookdown.training.loop import Epoch, Step, derived_seed, diverged, run_stages
 from lookdown.training.recipe import Recipe
+from lookdown.training.run_folder import Checkpoint
 from lookdown.training.samples import FeatureSamples, embed_all
 from lookdown.training.training_data import TrainingSet
 

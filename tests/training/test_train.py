@@ -26,10 +26,9 @@ from lookdown.errors import InputError, LookdownError, OutputError, TrainingErro
 from lookdown.metrics import load_metric
 from lookdown.networks import Embedder
 from lookdown.networks.backbones import timm
-from lookdown.training.checkpoints import write_checkpoint
 from lookdown.training.evaluate_run import evaluate_run
 from lookdown.training.recipe import Recipe
-from lookdown.training.run_folder import RunFolder
+from lookdown.training.run_folder import RunFolder, write_checkpoint
 from lookdown.training.train import Observer, resume, train
 
 FILES = ("embedder/embedder.safetensors", "metric/metric.safetensors", "recipe.toml")

@@ -19,10 +19,10 @@ from torch import Tensor
 from lookdown.errors import CollapsedComponentWarning, LowRankWarning, TrainingError
 from lookdown.losses import Loss
 from lookdown.networks import Embedder
-from lookdown.training.checkpoints import Checkpoint
 from lookdown.training.class_batches import ClassBatches
 from lookdown.training.learner import Learner, learning_rate, over_all_processes
 from lookdown.training.recipe import Recipe, Stage
+from lookdown.training.run_folder import Checkpoint
 from lookdown.training.samples import BatchPlan, as_array, draw_batches, embed_all
 from lookdown.training.training_data import TrainingSet
 

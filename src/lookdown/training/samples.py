@@ -19,16 +19,7 @@ from torch import Tensor, nn
 from lookdown.chips.augmentation import Augmentation, Strengths
 from lookdown.training.frozen_features import FrozenFeatures
 
-__all__ = [
-    "BatchPlan",
-    "ChipSamples",
-    "FeatureSamples",
-    "Samples",
-    "TrainingBatch",
-    "as_array",
-    "draw_batches",
-    "embed_all",
-]
+__all__ = ["BatchPlan", "ChipSamples", "FeatureSamples", "Samples", "as_array", "draw_batches", "embed_all"]
 
 Indices = NDArray[np.int64]
 _BLOCK_CHIPS = 256  # that a pass takes at a time

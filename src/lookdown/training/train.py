@@ -19,11 +19,17 @@ from lookdown.evaluation import Evaluation, evaluate
 from lookdown.metrics import Cosine, Metric
 from lookdown.networks import Embedder
 from lookdown.progress import Progress, no_progress
-from lookdown.training.checkpoints import MOST_CHECKPOINTS, last_checkpoint, write_checkpoint
 from lookdown.training.learner import TrainableNetwork, tensors_below
 from lookdown.training.loop import Epoch, Step, diverged, run_stages
 from lookdown.training.recipe import Recipe, refuse_missing_device
-from lookdown.training.run_folder import RunFolder, TensorBoard, data_fingerprint
+from lookdown.training.run_folder import (
+    MOST_CHECKPOINTS,
+    RunFolder,
+    TensorBoard,
+    data_fingerprint,
+    last_checkpoint,
+    write_checkpoint,
+)
 from lookdown.training.samples import embed_all
 from lookdown.training.training_data import TrainingData, read_training_data, refuse_untrainable
 

@@ -14,9 +14,9 @@ from lookdown.lab.paper import trained_network as module
 from lookdown.lab.paper.domains import Domain, divide, read_domain
 from lookdown.lab.paper.trained_network import Case, fitted_ratio, train_on
 from lookdown.metrics import Cosine
-from lookdown.training.checkpoints import last_checkpoint
 from lookdown.training.loop import run_stages
 from lookdown.training.recipe import Recipe, Stage2
+from lookdown.training.run_folder import last_checkpoint
 
 
 @pytest.fixture

@@ -25,11 +25,11 @@ from lookdown.lab.paper.domains import Domain, Roles, Rows
 from lookdown.losses import LOSSES
 from lookdown.metrics import GaussianLikelihoodRatio, Metric
 from lookdown.networks import Embedder
-from lookdown.training.checkpoints import Checkpoint, last_checkpoint, write_checkpoint
 from lookdown.training.learner import TrainableNetwork
 from lookdown.training.loop import Epoch, run_stages
 from lookdown.training.recipe import Data, MetricChoice, Recipe, Stage2
 from lookdown.training.recipe import Network as NetworkSettings
+from lookdown.training.run_folder import Checkpoint, last_checkpoint, write_checkpoint
 from lookdown.training.samples import embed_all
 from lookdown.training.training_data import TrainingSet
 
