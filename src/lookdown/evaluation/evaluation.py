@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.errors import InputError
-from lookdown.evaluation.bootstrap import Replicates, as_estimate, resample
-from lookdown.evaluation.query_scores import MEASURES, Label, QueryScores
+from lookdown.evaluation.query_scores import MEASURES, Label, QueryScores, Replicates, as_estimate, resample
 from lookdown.metrics import Estimate
 from lookdown.metrics.inputs import as_count
 from lookdown.suggestions import did_you_mean
