@@ -65,8 +65,8 @@ def evaluate(
         raise InputError(f"there are {query_count} queries and {items} gallery rows; give at least one of each")
     labels = plain_labels(query_labels, query_count, "query_labels")
     empty = as_flags(background, items, name="background")
-    shown = plain_labels(gallery_labels, items, "gallery_labels")
-    objects = [None if blank else label for label, blank in zip(shown, empty.tolist(), strict=True)]
+    classes = plain_labels(gallery_labels, items, "gallery_labels")
+    objects = [None if blank else label for label, blank in zip(classes, empty.tolist(), strict=True)]
     relevant = rows_with(labels, objects, ("query_labels", "gallery_labels"))
     members = None if groups is None else tuple(as_labels(groups, query_count, name="groups").tolist())
     ids, own = _own_rows(query_ids, gallery_ids, query_count, items)
