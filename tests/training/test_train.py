@@ -319,7 +319,9 @@ def test_a_disk_that_fills_up_stops_the_run_which_goes_on_to_the_same_bits(small
     path = small_disk / "run"
     # Only the head is written before the end, so the check at the start is met with a disk of this size.
     monkeyed = Observer(epoch=fill)
-    with pytest.raises(OutputError, match="free the disk, then `lookdown train --resume`; the one before it is still"):
+    with pytest.raises(
+        OutputError, match="free the disk, then `lookdown train --resume`; the checkpoint before it is still good"
+    ):
         train(made, path, monkeyed)
     filler.unlink()
     resume(path)
