@@ -15,7 +15,7 @@ LAYERS = (
     "chips", "networks", "metrics", "losses", "evaluation", "training", "adaptation", "gallery", "service", "cli",
     "lab",
 )  # fmt: skip
-BELOW_EVERYTHING = {"atomic", "config", "errors", "progress", "stored", "suggestions", "toml_text"}
+BELOW_EVERYTHING = {"atomic", "config", "errors", "progress", "suggestions"}
 NOT_THESE = {"metrics": {"chips", "networks"}, "losses": {"chips", "networks"}, "lab": {"cli"}}
 
 

@@ -1,7 +1,11 @@
-"""Files and folders that are replaced as a whole, also under a kill at the worst moment."""
+"""Files and folders that are replaced as a whole, also under a kill at the worst moment, and folders with a digest.
+
+Metrics, embedders and exports test their own kinds.
+"""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from lookdown.atomic import (
+    StoredKind,
     copy_folder,
+    digest,
     explained,
     finish_replacement,
     is_temporary,
@@ -19,9 +25,21 @@ from lookdown.atomic import (
     write_file,
     write_folder,
 )
-from lookdown.errors import OutputError
+from lookdown.errors import InputError, OutputError
 
 FILES = {"a.txt": b"new", "b.txt": b"new too"}
+KIND = StoredKind(
+    name="a thing",
+    marker="thing.json",
+    files=("thing.json", "a.bin", "b.bin"),
+    format="test-thing",
+    version=2,
+    written_by="thing.save",
+    again="save the thing anew",
+    error=InputError,
+    required={"size": int},
+)
+PARTS = {"b.bin": b"second", "a.bin": b"first"}
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -133,3 +151,64 @@ def test_threads_that_write_one_file_do_not_meet(tmp_path: Path) -> None:
         list(threads.map(lambda content: write_file(tmp_path / "a", content, flush=False), [*contents] * 20))
     assert (tmp_path / "a").read_bytes() in contents
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_what_is_written_comes_back(tmp_path: Path) -> None:
+    assert not KIND.is_at(tmp_path / "thing")
+    KIND.write(tmp_path / "thing", {"size": 3}, PARTS)
+    assert KIND.is_at(tmp_path / "thing")
+    description = KIND.describe(tmp_path / "thing")
+    assert (description["format"], description["version"], description["size"]) == ("test-thing", 2, 3)
+    assert KIND.read(tmp_path / "thing", description, PARTS) == PARTS
+
+
+def test_the_digest_depends_on_every_byte_and_not_on_the_order() -> None:
+    assert digest({"a": 1, "b": 2}, PARTS) == digest({"b": 2, "a": 1, "sha256": "x"}, dict(reversed(PARTS.items())))
+    assert len({digest({"a": 1}, PARTS), digest({"a": 2}, PARTS), digest({"a": 1}, {**PARTS, "a.bin": b"f"})}) == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", r"thing\.json cannot be read: .*; save the thing anew"),
+        ("[" * 100_000, "is nested too deeply to describe a thing"),
+        ("{}", r"does not describe a thing; give a folder that thing\.save wrote"),
+        ('{"format": "test-thing", "version": 1}', "has format version 1, this lookdown reads version 2"),
+        ('{"format": "test-thing", "version": 2, "size": "3", "sha256": ""}', "lacks 'size', or has another type"),
+        ('{"format": "test-thing", "version": 2, "size": 3}', "lacks 'sha256'"),
+    ],
+)
+def test_a_description_that_is_none_is_refused_by_name(content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "thing.json").write_text(content)
+    with pytest.raises(InputError, match=message) as caught:
+        KIND.describe(tmp_path)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_a_missing_marker_a_missing_file_and_a_changed_byte_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds no thing \(thing\.json is missing\)"):
+        KIND.describe(tmp_path)
+    KIND.write(tmp_path / "thing", {"size": 3}, PARTS)
+    description = KIND.describe(tmp_path / "thing")
+    (tmp_path / "thing" / "a.bin").write_bytes(b"fifth")
+    with pytest.raises(InputError, match="thing is not as it was saved"):
+        KIND.read(tmp_path / "thing", description, PARTS)
+    (tmp_path / "thing" / "a.bin").unlink()
+    with pytest.raises(InputError, match=r"a\.bin cannot be read: No such file"):
+        KIND.read(tmp_path / "thing", description, PARTS)
+
+
+def test_only_a_folder_of_the_same_kind_is_replaced_and_only_when_asked(tmp_path: Path) -> None:
+    folder = tmp_path / "thing"
+    KIND.write(folder, {"size": 3}, PARTS)
+    with pytest.raises(InputError, match="pass `overwrite=True`"):
+        KIND.write(folder, {"size": 4}, PARTS)
+    KIND.write(folder, {"size": 4}, {"a.bin": b"alone"}, overwrite=True)
+    assert json.loads((folder / "thing.json").read_text())["size"] == 4
+    assert not (folder / "b.bin").exists()
+    (folder / "mine.txt").write_text("mine")
+    (tmp_path / "empty").mkdir()
+    for other in (folder, tmp_path / "empty"):
+        with pytest.raises(InputError, match="is not a thing, or holds other files as well; nothing was written"):
+            KIND.write(other, {"size": 5}, PARTS, overwrite=True)
+    assert (folder / "mine.txt").read_text() == "mine"

@@ -51,33 +51,22 @@ __all__ = [
     "prepare",
     "train",
 ]
-# Where each public name lives; imported on first use, since scikit-learn and torch take seconds and `--help` may not.
-_HOMES = {
-    "Adaptation": "lookdown.adaptation",
-    "Cosine": "lookdown.metrics",
-    "Embedder": "lookdown.networks",
-    "Euclidean": "lookdown.metrics",
-    "Evaluation": "lookdown.evaluation",
-    "GLRTLoss": "lookdown.losses",
-    "Gallery": "lookdown.gallery",
-    "GaussianLikelihoodRatio": "lookdown.metrics",
-    "Hit": "lookdown.gallery",
-    "KindLikelihoodRatio": "lookdown.metrics",
-    "LookdownError": "lookdown.errors",
-    "Manifest": "lookdown.chips.manifest",
-    "MixtureLikelihoodRatio": "lookdown.metrics",
-    "PairMoments": "lookdown.metrics",
-    "Results": "lookdown.gallery",
-    "SearchRequest": "lookdown.gallery",
-    "Where": "lookdown.gallery",
-    "adapt": "lookdown.adaptation",
-    "evaluate": "lookdown.evaluation",
-    "load_metric": "lookdown.metrics",
-    "make_loss": "lookdown.losses",
-    "prepare": "lookdown.chips.prepare",
-    "train": "lookdown.training.train",
+# Where public names live; imported on first use, since scikit-learn and torch take seconds and `--help` may not.
+_NAMES = {
+    "lookdown.adaptation": "Adaptation adapt",
+    "lookdown.chips.manifest": "Manifest",
+    "lookdown.chips.prepare": "prepare",
+    "lookdown.errors": "LookdownError",
+    "lookdown.evaluation": "Evaluation evaluate",
+    "lookdown.gallery": "Gallery Hit Results SearchRequest Where",
+    "lookdown.losses": "GLRTLoss make_loss",
+    "lookdown.metrics": (
+        "Cosine Euclidean GaussianLikelihoodRatio KindLikelihoodRatio MixtureLikelihoodRatio PairMoments load_metric"
+    ),
+    "lookdown.networks": "Embedder",
+    "lookdown.training.train": "train",
 }
-
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 __version__: str
 

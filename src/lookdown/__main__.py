@@ -30,9 +30,7 @@ _INTERRUPTED = 130  # the exit code that shells give a process after Ctrl-C
 def main() -> None:
     """Run the command line; an error that a user can fix is one sentence, not a traceback."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(
-            errors="backslashreplace"
-        )  # of file names that are no text or not in the terminal's encoding
+        sys.stdout.reconfigure(errors="backslashreplace")  # for file names that the terminal's encoding lacks
     try:
         from lookdown.cli import app
 

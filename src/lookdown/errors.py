@@ -2,36 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "CollapsedComponentWarning",
-    "DamagedCacheWarning",
-    "EngineError",
-    "ExportError",
-    "GalleryBusyError",
-    "GalleryError",
-    "ImageError",
-    "InputError",
-    "LookdownError",
-    "LowRankWarning",
-    "ManifestError",
-    "MissingExtraError",
-    "NotCalibratedError",
-    "NotFittedError",
-    "OutputError",
-    "RecipeError",
-    "SkippedImagesWarning",
-    "SourceError",
-    "StorageError",
-    "StoredEmbedderError",
-    "StoredMetricError",
-    "TrainingError",
-    "UncalibratedWarning",
-    "UnsupportedOperationError",
-    "UntrainedWarning",
-    "WeightsError",
-    "WorkersError",
-]
-
 
 class LookdownError(Exception):
     """The base of all errors that lookdown raises on purpose.

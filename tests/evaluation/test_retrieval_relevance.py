@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from lookdown import evaluate
 from lookdown.errors import InputError
-from lookdown.evaluation.retrieval import KnownLabels, rows_with
+from lookdown.evaluation.retrieval import plain_labels, rows_with
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ from lookdown.evaluation.retrieval import KnownLabels, rows_with
     ],
 )
 def test_labels_become_plain_and_unknown_ones_none(labels: Any, expected: tuple[Any, ...]) -> None:
-    found = KnownLabels.of(labels, 3, "labels").tolist()
+    found = plain_labels(labels, 3, "labels")
     assert found == list(expected)
     assert {type(label) for label in found} <= {str, int, type(None)}
 
@@ -47,30 +48,36 @@ def test_labels_become_plain_and_unknown_ones_none(labels: Any, expected: tuple[
 )
 def test_labels_that_cannot_be_compared_are_refused(labels: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        KnownLabels.of(labels, 3, "labels")
+        plain_labels(labels, 3, "labels")
 
 
-def known(labels: list[Any], name: str = "labels") -> KnownLabels:
-    return KnownLabels.of(labels, len(labels), name)
+NAMES = ("query_labels", "gallery_labels")
+
+
+def test_relevant_is_what_has_the_label() -> None:
+    rows = rows_with(["a", None, "z", "b"], ["a", None, None, "b", "a"], NAMES)
+    assert [found.tolist() for found in rows] == [[0, 4], [], [], [3]]
 
 
 def test_relevant_is_what_has_the_label_and_is_no_background() -> None:
-    background = np.array([False, True, False, False, False])
-    rows = rows_with(known(["a", None, "z", "b"]), known(["a", "a", None, "b", "a"]).without(background))
-    assert [found.tolist() for found in rows] == [[0, 4], [], [], [3]]
+    ranked = [[5.0, 4.0, 3.0, 2.0, 1.0]] * 2
+    background = [False, True, False, False, False]
+    result = evaluate(ranked, None, ["a", "b"], None, ["a", "a", None, "b", "a"], background)
+    assert result.queries.relevant.tolist() == [2, 1]
+    assert result.queries.average_precision.tolist() == pytest.approx([(1 + 2 / 5) / 2, 1 / 4])
 
 
 def test_rows_are_those_of_a_search_through_all() -> None:
     rng = np.random.default_rng(0)
     wanted, among = ([(3, 5, 7, 11, None)[i] for i in rng.integers(5, size=size)] for size in (20, 50))
-    rows = rows_with(known(wanted), known(among))
+    rows = rows_with(wanted, among, NAMES)
     expected = [[row for row, value in enumerate(among) if value == label and label is not None] for label in wanted]
     assert [found.tolist() for found in rows] == expected
 
 
 def test_strings_and_numbers_do_not_meet() -> None:
     with pytest.raises(InputError, match="query_labels are strings but gallery_labels are numbers"):
-        rows_with(known(["3"], "query_labels"), known([3], "gallery_labels"))
+        rows_with(["3"], [3], NAMES)
     with pytest.raises(InputError, match="b are strings but a are numbers"):
-        rows_with(known([3], "a"), known(["3"], "b"))
-    assert rows_with(known([3]), known([None]))[0].tolist() == []
+        rows_with([3], [None, "3"], ("a", "b"))
+    assert rows_with([3], [None], NAMES)[0].tolist() == []

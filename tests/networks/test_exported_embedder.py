@@ -104,7 +104,7 @@ def test_what_says_something_else_of_itself_is_refused(tmp_path: Path, change: d
 
 
 def test_a_model_of_other_shapes_with_a_right_digest_is_refused(tmp_path: Path) -> None:
-    from lookdown.stored import digest
+    from lookdown.atomic import digest
 
     folder = copied(tmp_path)
     told = json.loads((folder / "export.json").read_text())

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from lookdown.errors import DamagedCacheWarning, OutputError
-from lookdown.training.feature_file import FeatureFile, Row
+from lookdown.training.feature_file import FeatureFile
 
 ROWS = np.random.default_rng(0).normal(size=(7, 2, 3)).astype(np.float32)
 
 
 def new(folder: Path, key: str = "a", chips: int = 10) -> FeatureFile:
-    return FeatureFile(folder / "features", key, Row(views=2, width=3), chips)
+    return FeatureFile(folder / "features", key, views=2, width=3, chips=chips)
 
 
 def written(folder: Path) -> FeatureFile:

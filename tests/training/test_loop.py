@@ -13,13 +13,12 @@ from tests.training.runs import recipe
 from lookdown.errors import TrainingError
 from lookdown.losses import LOSSES, IdentityLoss
 from lookdown.networks import Embedder
-from lookdown.training.checkpoints import Checkpoint
 from lookdown.training.frozen_features import FrozenFeatures
 from lookdown.training.loop import Epoch, Step, derived_seed, diverged, run_stages
 from lookdown.training.recipe import Recipe
-from lookdown.training.samples import FeatureSamples
+from lookdown.training.run_folder import Checkpoint
+from lookdown.training.samples import FeatureSamples, embed_all
 from lookdown.training.training_data import TrainingSet
-from lookdown.training.training_embeddings import embed_all
 
 
 def clusters(width: int, *, classes: int = 8, copies: int = 12) -> TrainingSet:
@@ -40,7 +39,7 @@ def run(made: Recipe, *, start: Checkpoint | None = None, chips: TrainingSet | N
     def on_epoch(epoch: Epoch) -> None:
         state = epoch.learner.state()
         if epoch.running is not None:
-            state["running"] = torch.from_numpy(epoch.running.embeddings.copy())
+            state["running"] = torch.from_numpy(epoch.running.copy())
         told.append((epoch.record, state, epoch.stage))
 
     fabric = Fabric(accelerator="cpu", devices=1)

@@ -1,17 +1,27 @@
-"""Recipes say what is wrong with them."""
+"""Recipes say what is wrong with them, and what a machine has of what they ask for."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from tests.training.runs import recipe
 
 from lookdown.config import read_recipe
 from lookdown.errors import InputError, LookdownError
 from lookdown.losses import make_loss
-from lookdown.training.recipe import RECIPES, Recipe, recipe_file
+from lookdown.metrics import GaussianLikelihoodRatio, MixtureLikelihoodRatio
+from lookdown.training.recipe import (
+    RECIPES,
+    MetricChoice,
+    Recipe,
+    nearest_device,
+    recipe_file,
+    refuse_missing_device,
+)
 
 FILES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 
@@ -89,3 +99,37 @@ def test_another_name_is_answered_by_those_that_are_known(given: str, told: str)
     with pytest.raises(InputError) as refused:
         recipe_file(Path(given))
     assert told in str(refused.value)
+
+
+def test_the_metric_is_that_of_the_recipe() -> None:
+    rng, labels = np.random.default_rng(0), np.arange(120) % 6
+    embeddings = rng.normal(size=(6, 5))[labels] + 0.5 * rng.normal(size=(120, 5))
+    made = MetricChoice(shrinkage=0.2, weighting="classes").fit(embeddings, labels, 0)
+    expected = GaussianLikelihoodRatio(shrinkage=0.2, weighting="classes").fit(embeddings, labels)
+    np.testing.assert_array_equal(made.score(embeddings, embeddings), expected.score(embeddings, embeddings))
+    assert isinstance(MetricChoice(kind="mixture").fit(embeddings, labels, 0), MixtureLikelihoodRatio)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "found"),
+    [
+        ("cpu", {"cuda", "mps"}, "cpu"),
+        ("auto", set(), "cpu"),
+        ("auto", {"cuda"}, "cuda"),
+        ("auto", {"mps"}, "mps"),
+        ("cuda", {"cuda"}, "cuda"),
+        ("cuda", {"mps"}, "cpu"),
+        ("mps", {"mps"}, "mps"),
+    ],
+)
+def test_the_device_of_the_recipe_or_else_the_cpu(
+    wanted: str, there: set[str], found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in there)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: "mps" in there)
+    assert nearest_device(wanted) == torch.device(found)
+    if found == wanted or wanted == "auto":
+        refuse_missing_device(wanted)
+    else:
+        with pytest.raises(InputError, match=f'device = "{wanted}" is not available on this machine; .*device=auto'):
+            refuse_missing_device(wanted)

@@ -1,4 +1,4 @@
-"""Where batches come from."""
+"""Where batches come from, and embeddings of the whole training set."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import time
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from lookdown.chips.augmentation import Strengths
 from lookdown.training.frozen_features import FrozenFeatures
-from lookdown.training.samples import BatchPlan, ChipSamples, FeatureSamples, draw_batches
+from lookdown.training.samples import BatchPlan, ChipSamples, FeatureSamples, as_array, draw_batches, embed_all
 
 
 def test_features_are_drawn_from_all_views_and_passed_as_they_lie() -> None:
@@ -112,3 +113,44 @@ def test_what_fails_is_told_where_it_is_asked_for(images: np.ndarray, ahead: boo
 @pytest.mark.parametrize("ahead", [False, True])
 def test_no_batches_are_none(images: np.ndarray, ahead: bool) -> None:
     assert list(draw_batches(Slow(images), [], ahead=ahead)) == []
+
+
+def test_a_pass_learns_nothing_and_leaves_the_mode() -> None:
+    network = nn.Sequential(nn.Linear(5, 3), nn.BatchNorm1d(3))
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    features = np.random.default_rng(0).normal(size=(1, 120, 5)).astype(np.float32)
+    samples = FeatureSamples(FrozenFeatures(features, np.arange(120), {}), np.arange(120))
+    found = embed_all(network, samples, 3)
+    with torch.no_grad():
+        np.testing.assert_allclose(found, network.eval()(torch.from_numpy(features[0])).numpy(), rtol=1e-6)
+    for name, value in network.train().state_dict().items():
+        torch.testing.assert_close(value, before[name], rtol=0, atol=0)
+
+
+class Narrow(torch.Tensor):
+    """A tensor on a device without float64, such as Apple's."""
+
+    def double(self) -> torch.Tensor:
+        raise TypeError("this device has no float64")
+
+    def cpu(self) -> torch.Tensor:  # type: ignore[override]
+        return self.as_subclass(torch.Tensor)
+
+
+def test_a_device_without_float64_will_do() -> None:
+    class Elsewhere(nn.Linear):
+        def forward(self, input: torch.Tensor) -> torch.Tensor:
+            return super().forward(input).as_subclass(Narrow)
+
+    features = np.random.default_rng(0).normal(size=(1, 120, 5)).astype(np.float32)
+    samples = FeatureSamples(FrozenFeatures(features, np.arange(120), {}), np.arange(120))
+    network = Elsewhere(5, 3)
+    found = embed_all(network, samples, 3)
+    np.testing.assert_allclose(as_array(network(torch.from_numpy(features[0]))), found, rtol=1e-6)
+
+
+def test_running_embeddings_count_each_chip_once_by_its_last() -> None:
+    running = np.zeros((4, 2))
+    running[np.array([1, 3])] = as_array(torch.ones(2, 2, requires_grad=True))
+    running[np.array([3, 0])] = as_array(torch.full((2, 2), 2.0))
+    np.testing.assert_array_equal(running, [[2, 2], [1, 1], [0, 0], [2, 2]])

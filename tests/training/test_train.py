@@ -26,10 +26,9 @@ from lookdown.errors import InputError, LookdownError, OutputError, TrainingErro
 from lookdown.metrics import load_metric
 from lookdown.networks import Embedder
 from lookdown.networks.backbones import timm
-from lookdown.training.checkpoints import write_checkpoint
 from lookdown.training.evaluate_run import evaluate_run
 from lookdown.training.recipe import Recipe
-from lookdown.training.run_folder import RunFolder
+from lookdown.training.run_folder import RunFolder, write_checkpoint
 from lookdown.training.train import Observer, resume, train
 
 FILES = ("embedder/embedder.safetensors", "metric/metric.safetensors", "recipe.toml")
@@ -320,7 +319,9 @@ def test_a_disk_that_fills_up_stops_the_run_which_goes_on_to_the_same_bits(small
     path = small_disk / "run"
     # Only the head is written before the end, so the check at the start is met with a disk of this size.
     monkeyed = Observer(epoch=fill)
-    with pytest.raises(OutputError, match="free the disk, then `lookdown train --resume`; the one before it is still"):
+    with pytest.raises(
+        OutputError, match="free the disk, then `lookdown train --resume`; the checkpoint before it is still good"
+    ):
         train(made, path, monkeyed)
     filler.unlink()
     resume(path)

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.errors import InputError
-from lookdown.evaluation.bootstrap import Replicates, as_estimate, resample
-from lookdown.evaluation.query_scores import MEASURES, Label, QueryScores
+from lookdown.evaluation.query_scores import MEASURES, Label, QueryScores, Replicates, as_estimate, resample
 from lookdown.metrics import Estimate
 from lookdown.metrics.inputs import as_count
 from lookdown.suggestions import did_you_mean
@@ -254,11 +253,6 @@ def _share(value: float) -> str:
 
 def _aligned(lines: list[list[str]]) -> str:
     """Put cells below each other: the first column to the left, numbers to the right."""
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if i else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    )
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    rows = ([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines)
+    return "\n".join(map("  ".join, rows))

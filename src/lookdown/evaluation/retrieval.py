@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,9 +63,11 @@ def evaluate(
     query_count, items = blocks.shape
     if not query_count or not items:
         raise InputError(f"there are {query_count} queries and {items} gallery rows; give at least one of each")
-    labels = KnownLabels.of(query_labels, query_count, "query_labels")
+    labels = plain_labels(query_labels, query_count, "query_labels")
     empty = as_flags(background, items, name="background")
-    relevant = rows_with(labels, KnownLabels.of(gallery_labels, items, "gallery_labels").without(empty))
+    classes = plain_labels(gallery_labels, items, "gallery_labels")
+    objects = [None if blank else label for label, blank in zip(classes, empty.tolist(), strict=True)]
+    relevant = rows_with(labels, objects, ("query_labels", "gallery_labels"))
     members = None if groups is None else tuple(as_labels(groups, query_count, name="groups").tolist())
     ids, own = _own_rows(query_ids, gallery_ids, query_count, items)
     parts = []
@@ -75,7 +78,7 @@ def evaluate(
         parts.append(_measures(ranks, k))
         first = block.stop
     counts, *measures = np.concatenate(parts, axis=1)
-    query_scores = QueryScores(tuple(labels.tolist()), members, ids, counts.astype(np.int64), *measures)
+    query_scores = QueryScores(tuple(labels), members, ids, counts.astype(np.int64), *measures)
     return Evaluation(queries=query_scores, k=k, gallery_size=items, background_count=int(empty.sum()))
 
 
@@ -99,52 +102,39 @@ def _own_rows(
         return None, None
     if query_ids is None or gallery_ids is None:
         raise InputError("query_ids and gallery_ids tell which gallery rows are the query itself; give both or neither")
-    ids = as_labels(query_ids, query_count, name="query_ids")
-    names = as_labels(gallery_ids, items, name="gallery_ids")
-    own = rows_with(KnownLabels.of(ids, query_count, "query_ids"), KnownLabels.of(names, items, "gallery_ids"))
-    return tuple(ids.tolist()), own
+    ids: list[Label] = as_labels(query_ids, query_count, name="query_ids").tolist()
+    names = as_labels(gallery_ids, items, name="gallery_ids").tolist()
+    return tuple(ids), rows_with(ids, names, ("query_ids", "gallery_ids"))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KnownLabels:
-    """One label a row, some of them unknown; `name` is the argument that errors name."""
-
-    name: str
-    known: NDArray[np.bool_]  # (rows,)
-    labels: NDArray[Any]  # of the rows where it is known
-
-    @classmethod
-    def of(cls, labels: Iterable[Any], rows: int, name: str) -> KnownLabels:
-        """Read strings or integers; None or NaN stands for an unknown label."""
-        if labels is None:
-            raise InputError(f"{name} is missing; give one label a row, None where it is unknown")
-        return cls(name, *known_labels(labels, rows, name=name))
-
-    def without(self, rows: NDArray[np.bool_]) -> KnownLabels:
-        """Make the labels of the flagged rows unknown."""
-        return KnownLabels(self.name, self.known & ~rows, self.labels[~rows[self.known]])
-
-    def tolist(self) -> list[Label | None]:
-        """Return plain values, None where the label is unknown."""
-        filled = np.full(len(self.known), None, dtype=object)
-        filled[self.known] = self.labels.tolist()
-        return list(filled)
+def plain_labels(labels: Iterable[Any], rows: int, name: str) -> list[Label | None]:
+    """Return strings or numbers, one a row, and None where a label is None or NaN: unknown."""
+    if labels is None:
+        raise InputError(f"{name} is missing; give one label a row, None where it is unknown")
+    known, values = known_labels(labels, rows, name=name)
+    plain = np.full(rows, None, dtype=object)
+    plain[known] = values.tolist()
+    return list(plain)
 
 
-def rows_with(wanted: KnownLabels, among: KnownLabels) -> list[Rows]:
-    """Return the rows of `among` that have each wanted label; an unknown label has no rows."""
-    wanted_text, among_text = wanted.labels.dtype.kind == "U", among.labels.dtype.kind == "U"
-    if len(wanted.labels) and len(among.labels) and wanted_text != among_text:
-        text, number = (wanted, among) if wanted_text else (among, wanted)
-        raise InputError(
-            f"{text.name} are strings but {number.name} are numbers, so none can be equal; use one kind for both"
-        )
-    names, codes = np.unique(among.labels, return_inverse=True)
-    ordered = np.flatnonzero(among.known)[np.argsort(codes, kind="stable")]
-    parts = np.split(ordered, np.bincount(codes, minlength=1).cumsum()[:-1])
-    rows = dict(zip(names.tolist(), parts, strict=False))
+def rows_with(wanted: Sequence[Label | None], among: Sequence[Label | None], names: tuple[str, str]) -> list[Rows]:
+    """Return the rows of `among` that have each wanted label; an unknown label has no rows.
+
+    names: the two arguments, for errors.
+    """
+    wanted_text, among_text = (
+        {isinstance(label, str) for label in labels if label is not None} for labels in (wanted, among)
+    )
+    if len(wanted_text | among_text) == 2:
+        text, number = names if True in wanted_text else names[::-1]
+        raise InputError(f"{text} are strings but {number} are numbers, so none can be equal; use one kind for both")
+    rows: dict[Label, list[int]] = defaultdict(list)
+    for row, label in enumerate(among):
+        if label is not None:
+            rows[label].append(row)
+    arrays = {label: np.array(members, dtype=np.intp) for label, members in rows.items()}
     no_rows = np.empty(0, dtype=np.intp)
-    return [no_rows if label is None else rows.get(label, no_rows) for label in wanted.tolist()]
+    return [no_rows if label is None else arrays.get(label, no_rows) for label in wanted]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -108,8 +108,8 @@ def number(
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise InputError(f"{name} must be a number, got {value!r}")
     if not (value > above and least <= value <= most):
-        bounds = [(f"above {above:g}", above > -math.inf), (f"at least {least:g}", least > -math.inf)]
-        wanted = " and ".join(text for text, bound in [*bounds, (f"at most {most:g}", most < math.inf)] if bound)
+        bounds = {"above": above, "at least": least, "at most": most}
+        wanted = " and ".join(f"{words} {bound:g}" for words, bound in bounds.items() if math.isfinite(bound))
         raise InputError(f"{name} must be {wanted}, got {value!r}")
     return float(value)
 

@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from lookdown.atomic import StoredKind
 from lookdown.errors import StoredMetricError
 from lookdown.metrics.calibration import Calibration
 from lookdown.metrics.fixed_metrics import Cosine, Euclidean
@@ -21,7 +22,6 @@ from lookdown.metrics.gaussian import GaussianLikelihoodRatio
 from lookdown.metrics.kinds import KindLikelihoodRatio
 from lookdown.metrics.metric import Metric
 from lookdown.metrics.mixture import MixtureLikelihoodRatio
-from lookdown.stored import StoredKind
 from lookdown.suggestions import did_you_mean
 
 __all__ = ["load_metric", "save_metric"]

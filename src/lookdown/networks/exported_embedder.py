@@ -14,13 +14,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from lookdown.atomic import readable_folder
+from lookdown.atomic import StoredKind, readable_folder
 from lookdown.chips.reader import ImageReader, Images
 from lookdown.errors import StoredEmbedderError
 from lookdown.networks.embedding import EmbeddedChips, EmbedderSettings, Embeddings, Turns, check_turns, embed_all
 from lookdown.networks.runtimes import FILES, Runtime, RuntimeName, open_runtime
 from lookdown.progress import Progress, no_progress
-from lookdown.stored import StoredKind
 
 __all__ = ["ExportDescription", "ExportedEmbedder", "Precision", "read_description", "write_export"]
 

@@ -14,11 +14,11 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
+from lookdown.atomic import StoredKind
 from lookdown.errors import InputError, StoredEmbedderError
 from lookdown.networks.backbones import resolve_name
 from lookdown.networks.embedder import Embedder
 from lookdown.networks.embedding import EmbedderSettings
-from lookdown.stored import StoredKind
 
 __all__ = ["load_embedder", "plain_tensors", "save_embedder"]
 

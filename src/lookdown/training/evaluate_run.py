@@ -16,7 +16,7 @@ from lookdown.networks import EmbeddedChips, ExportedEmbedder
 from lookdown.networks.network_folder import FOLDER, AnyEmbedder
 from lookdown.networks.stored_embedder import load_embedder
 from lookdown.progress import Progress, no_progress
-from lookdown.training.devices import nearest_device
+from lookdown.training.recipe import nearest_device
 from lookdown.training.run_folder import RunFolder
 
 __all__ = ["MetricName", "RunEvaluation", "UnreadableChips", "evaluate_run"]

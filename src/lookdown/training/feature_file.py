@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,22 +20,7 @@ from numpy.typing import NDArray
 from lookdown import atomic
 from lookdown.errors import DamagedCacheWarning, OutputError
 
-__all__ = ["Block", "FeatureFile", "Row"]
-
-FORMAT = "lookdown-features"
-VERSION = 1
-
-
-class Row(NamedTuple):
-    """The features of a chip: float32, for each view."""
-
-    views: int
-    width: int
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of a chip on disk."""
-        return 4 * self.views * self.width
+__all__ = ["Block", "FeatureFile"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +44,26 @@ class _DamageError(Exception):
 class FeatureFile:
     """A folder with `features.bin`, which holds a row per chip, and `journal.jsonl`, which describes these rows.
 
+    A row is (views, width) in float32.
+
     The first line of the journal names the work, and each other line a block with its digest; lines carry a digest of
     their own. The line of a block is written after its rows are flushed, and the block counts from then on. So a kill
     at any moment leaves whole blocks, and perhaps some bytes after them that are never read.
     """
 
-    def __init__(self, folder: Path, key: str, row: Row, chips: int) -> None:
-        self.folder, self.row, self.chips = folder, row, chips
+    def __init__(self, folder: Path, key: str, *, views: int, width: int, chips: int) -> None:
+        self.folder, self.views, self.width, self.chips = folder, views, width, chips
+        self.row_bytes = 4 * views * width
         self.blocks: list[Block] = []
         self._data, self._journal = folder / "features.bin", folder / "journal.jsonl"
-        self._title = {"format": FORMAT, "version": VERSION, "key": key, "chips": chips, **row._asdict()}
+        self._title = {
+            "format": "lookdown-features",
+            "version": 1,
+            "key": key,
+            "chips": chips,
+            "views": views,
+            "width": width,
+        }
         self._journal_bytes = 0  # as far as its lines are whole
 
     @contextmanager
@@ -91,25 +86,23 @@ class FeatureFile:
         """Chips of the list that are in whole blocks."""
         return sum(block.chips for block in self.blocks)
 
+    @property
+    def _rows(self) -> int:
+        return sum(block.rows for block in self.blocks)
+
     def append(self, rows: NDArray[np.float32], problems: dict[int, str]) -> None:
         """Write the next block: `rows` is (chips without a problem, views, width)."""
         payload = np.ascontiguousarray(rows, "<f4").tobytes()
         block = Block(len(rows) + len(problems), problems, hashlib.sha256(payload).hexdigest())
         lines = ([] if self._journal_bytes else [_line(self._title)]) + [_line(asdict(block))]
-        last = self.done + block.chips == self.chips
         with self._explained():
-            _write(self._data, self._data_bytes, payload, cut=last)
-            self._journal_bytes = _write(self._journal, self._journal_bytes, b"".join(lines), cut=True)
+            _write(self._data, self._rows * self.row_bytes, payload)
+            self._journal_bytes = _write(self._journal, self._journal_bytes, b"".join(lines))
         self.blocks.append(block)
 
     def features(self) -> NDArray[np.float32]:
         """Return the features, (views, rows, width), mapped from the disk, read-only."""
-        rows = sum(block.rows for block in self.blocks)
-        return np.memmap(self._data, "<f4", "r", shape=(rows, *self.row)).transpose(1, 0, 2)
-
-    @property
-    def _data_bytes(self) -> int:
-        return self.row.bytes * sum(block.rows for block in self.blocks)
+        return np.memmap(self._data, "<f4", "r", shape=(self._rows, self.views, self.width)).transpose(1, 0, 2)
 
     def _resume(self) -> None:
         try:
@@ -121,7 +114,7 @@ class FeatureFile:
             self._data.unlink(missing_ok=True)
             self.blocks, self._journal_bytes = [], 0
         size = self._data.stat().st_size if self._data.exists() else 0
-        missing = self._data_bytes + (self.chips - self.done) * self.row.bytes - size
+        missing = self._rows * self.row_bytes + (self.chips - self.done) * self.row_bytes - size
         if missing > (free := shutil.disk_usage(self.folder).free):
             raise OutputError(
                 f"{self.folder} has {free / 1e6:.1f} MB free and the features need {missing / 1e6:.1f} MB more; free "
@@ -146,7 +139,7 @@ class FeatureFile:
             raise _DamageError("features.bin is missing")
         with self._data.open("rb") as file:
             for number, block in enumerate(self.blocks, 1):
-                if hashlib.sha256(file.read(block.rows * self.row.bytes)).hexdigest() != block.sha256:
+                if hashlib.sha256(file.read(block.rows * self.row_bytes)).hexdigest() != block.sha256:
                     raise _DamageError(f"block {number} of features.bin is not as it was written")
             if self.done == self.chips and file.read(1):
                 raise _DamageError("features.bin is longer than it was written")
@@ -156,13 +149,12 @@ class FeatureFile:
         return atomic.explained(self.folder, advice)
 
 
-def _write(file: Path, start: int, payload: bytes, *, cut: bool) -> int:
-    """Write and flush from byte `start` on, and return the end; `cut` removes what follows."""
+def _write(file: Path, start: int, payload: bytes) -> int:
+    """Write and flush from byte `start` on in place of what follows, and return the end."""
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o666), "wb") as stream:
         stream.seek(start)
         stream.write(payload)
-        if cut:
-            stream.truncate()
+        stream.truncate()
         stream.flush()
         os.fsync(stream.fileno())
     return start + len(payload)

@@ -18,7 +18,7 @@ from lookdown.chips.reader import ImageReader
 from lookdown.errors import ImageError, InputError, WeightsError
 from lookdown.networks.embedder import Embedder
 from lookdown.progress import Progress, no_progress
-from lookdown.training.feature_file import FeatureFile, Row
+from lookdown.training.feature_file import FeatureFile
 from lookdown.training.recipe import VIEWS
 
 __all__ = ["FrozenFeatures", "frozen_features", "turned"]
@@ -58,7 +58,9 @@ def frozen_features(
         raise InputError(f"views must be 1, 4 or 8 and batch_size at least 1, got {views!r} and {batch_size!r}")
     digests = [_digest(file) for file in files]
     key = _key(embedder, files, digests, views, batch_size)
-    stored = FeatureFile(Path(folder) / f"features-{key[:16]}", key, Row(views, embedder.trunk.width), len(files))
+    stored = FeatureFile(
+        Path(folder) / f"features-{key[:16]}", key, views=views, width=embedder.trunk.width, chips=len(files)
+    )
     with stored.locked(), embedder.evaluating():
         while (first := stored.done) < len(files):
             block = range(first, min(first + -(-_BLOCK_CHIPS // batch_size) * batch_size, len(files)))

@@ -19,14 +19,12 @@ from torch import Tensor
 from lookdown.errors import CollapsedComponentWarning, LowRankWarning, TrainingError
 from lookdown.losses import Loss
 from lookdown.networks import Embedder
-from lookdown.training.batch_norm import over_all_processes
-from lookdown.training.checkpoints import Checkpoint
 from lookdown.training.class_batches import ClassBatches
-from lookdown.training.learner import Learner, Stage, learning_rate
-from lookdown.training.recipe import Recipe
-from lookdown.training.samples import BatchPlan, draw_batches
+from lookdown.training.learner import Learner, learning_rate, over_all_processes
+from lookdown.training.recipe import Recipe, Stage
+from lookdown.training.run_folder import Checkpoint
+from lookdown.training.samples import BatchPlan, as_array, draw_batches, embed_all
 from lookdown.training.training_data import TrainingSet
-from lookdown.training.training_embeddings import RunningEmbeddings, embed_all, fit_metric
 
 __all__ = ["Epoch", "Step", "derived_seed", "diverged", "run_stages"]
 
@@ -51,7 +49,7 @@ class Epoch:
     epoch: int  # finished ones, over both stages
     stage: Stage
     learner: Learner
-    running: RunningEmbeddings | None
+    running: NDArray[np.float64] | None  # the last embedding of each chip from training itself, which saves a pass
     record: dict[str, Any]  # for metrics.jsonl
 
 
@@ -93,7 +91,7 @@ def run_stages(
             learner.restore(tensors, stage=before)
         running = None
         if tensors is not None and "running" in tensors and stage == before:
-            running = RunningEmbeddings(tensors["running"].double().numpy())
+            running = as_array(tensors["running"])
         if fabric.world_size > 1:
             over_all_processes(learner.network)
         network = fabric.setup_module(learner.network)
@@ -101,9 +99,7 @@ def run_stages(
             begin = time.perf_counter()
             if learner.metric_loss is not None and learner.metric_loss.needs_metric:
                 running = _estimate(recipe, learner.metric_loss, network, chips, running)
-            sums = _one_epoch(
-                recipe, learner, network, fabric, batches, chips, epoch, running, on_step, first=first, last=last
-            )
+            sums = _one_epoch(learner, network, fabric, batches, chips, epoch, running, on_step, first=first, last=last)
             record = {"epoch": epoch + 1, "stage": stage, **sums, "seconds": time.perf_counter() - begin}
             on_epoch(Epoch(epoch + 1, stage, learner, running, record))
         tensors, done, before = learner.state(), last, stage
@@ -117,7 +113,7 @@ def derived_seed(seed: int, *parts: int | str) -> int:
 
 def diverged(recipe: Recipe, stage: Stage, epoch: int, what: str, batch: str = "") -> TrainingError:
     """Return the error for NaN or infinite values; epochs are counted from 1, and `batch` names its chips."""
-    rate = (recipe.stage1 if stage == 1 else recipe.stage2).learning_rate / 2
+    rate = recipe.stage(stage).learning_rate / 2
     return TrainingError(
         f"{what} not a number in stage {stage}, epoch {epoch}{batch}; the state before this epoch is kept. Go on from "
         f"there with a lower rate, `lookdown train --resume RUN --set stage{stage}.learning_rate={rate:g}`"
@@ -126,36 +122,32 @@ def diverged(recipe: Recipe, stage: Stage, epoch: int, what: str, batch: str = "
 
 
 def _estimate(
-    recipe: Recipe, loss: Loss, network: Any, chips: TrainingSet, running: RunningEmbeddings | None
-) -> RunningEmbeddings | None:
+    recipe: Recipe, loss: Loss, network: Any, chips: TrainingSet, running: NDArray[np.float64] | None
+) -> NDArray[np.float64] | None:
     """Give the loss the statistics of the whole training set; return the embeddings for the epoch to update, if any."""
-    if recipe.stage2.statistics == "running" and running is not None:
-        embeddings = running.embeddings
-    else:
-        embeddings = embed_all(network, chips.samples, recipe.network.dimension)
+    embeddings = embed_all(network, chips.samples, recipe.network.dimension) if running is None else running
     with warnings.catch_warnings():
         for kind in (LowRankWarning, CollapsedComponentWarning):
             warnings.simplefilter("ignore", kind)  # of a network that still changes; `train` reports the last ones
-        loss.set_metric(fit_metric(recipe.metric, embeddings, chips.labels, recipe.seed))
-    return RunningEmbeddings(embeddings) if recipe.stage2.statistics == "running" else None
+        loss.set_metric(recipe.metric.fit(embeddings, chips.labels, recipe.seed))
+    return embeddings if recipe.stage2.statistics == "running" else None
 
 
 def _one_epoch(
-    recipe: Recipe,
     learner: Learner,
     network: Any,
     fabric: Fabric,
     batches: ClassBatches,
     chips: TrainingSet,
     epoch: int,
-    running: RunningEmbeddings | None,
+    running: NDArray[np.float64] | None,
     on_step: Callable[[Step], None],
     *,
     first: int,
     last: int,
 ) -> dict[str, float]:
     """Go through the training set once, and return mean loss, accuracy and the seconds spent waiting for data."""
-    settings = recipe.stage1 if learner.stage == 1 else recipe.stage2
+    recipe = learner.recipe
     steps, epochs = len(batches), recipe.stage1.epochs + recipe.stage2.epochs
     losses, correct, seen, waited = 0.0, 0, 0, 0.0
     plans = [
@@ -167,7 +159,7 @@ def _one_epoch(
     for step, (indices, inputs, waited_seconds) in enumerate(drawn):
         waited += waited_seconds
         stage_step, stage_steps = (epoch - first) * steps + step, (last - first) * steps
-        learner.set_learning_rate(learning_rate(settings, stage_step, stage_steps))
+        learner.set_learning_rate(learning_rate(learner.settings, stage_step, stage_steps))
         if learner.metric_loss is not None:
             learner.metric_loss.progress(stage_step / stage_steps)
         _seed(fabric.device, derived_seed(recipe.seed, "network", epoch, step, fabric.global_rank))
@@ -179,14 +171,14 @@ def _one_epoch(
             raise diverged(recipe, learner.stage, epoch + 1, "the loss is", _named(step, chips, everywhere))
         learner.optimizer.zero_grad()
         fabric.backward(loss)
-        norm = torch.nn.utils.clip_grad_norm_(learner.trained(), recipe.optimizer.clip or math.inf)
+        norm = torch.nn.utils.clip_grad_norm_(learner.trained().values(), recipe.optimizer.clip or math.inf)
         if not torch.isfinite(norm):  # a step along it would ruin the weights
             raise diverged(recipe, learner.stage, epoch + 1, "the gradient is", _named(step, chips, everywhere))
         learner.optimizer.step()
         if learner.metric_loss is not None:
             learner.metric_loss.update(embeddings.detach(), labels)
         if running is not None:
-            running.update(everywhere, embeddings)
+            running[everywhere] = as_array(embeddings)
         right = int((learner.identity.logits(embeddings.detach()).argmax(dim=1) == labels).sum())
         losses, correct, seen = losses + float(loss.detach()), correct + right, seen + len(labels)
         on_step(Step(learner.stage, epoch, step, steps, epochs, float(loss.detach()), right / len(labels)))

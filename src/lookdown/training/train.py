@@ -19,15 +19,19 @@ from lookdown.evaluation import Evaluation, evaluate
 from lookdown.metrics import Cosine, Metric
 from lookdown.networks import Embedder
 from lookdown.progress import Progress, no_progress
-from lookdown.training.checkpoints import MOST_CHECKPOINTS, last_checkpoint, write_checkpoint
-from lookdown.training.devices import refuse_missing_device
 from lookdown.training.learner import TrainableNetwork, tensors_below
 from lookdown.training.loop import Epoch, Step, diverged, run_stages
-from lookdown.training.recipe import Recipe
-from lookdown.training.run_folder import RunFolder, data_fingerprint
-from lookdown.training.tensorboard import TensorBoard
+from lookdown.training.recipe import Recipe, refuse_missing_device
+from lookdown.training.run_folder import (
+    MOST_CHECKPOINTS,
+    RunFolder,
+    TensorBoard,
+    data_fingerprint,
+    last_checkpoint,
+    write_checkpoint,
+)
+from lookdown.training.samples import embed_all
 from lookdown.training.training_data import TrainingData, read_training_data, refuse_untrainable
-from lookdown.training.training_embeddings import embed_all, fit_metric
 
 __all__ = ["Observer", "resume", "train"]
 
@@ -123,7 +127,7 @@ def _run(
             curves.log(record)
             tensors = epoch.learner.state()
             if epoch.running is not None:
-                tensors["running"] = torch.from_numpy(epoch.running.embeddings.copy())
+                tensors["running"] = torch.from_numpy(epoch.running.copy())
             write_checkpoint(run.checkpoints, epoch.epoch, tensors, {"stage": epoch.stage})
         observer.epoch(record)
         fabric.barrier()
@@ -147,7 +151,7 @@ def _finish(run: RunFolder, embedder: Embedder, data: TrainingData, observer: Ob
         for kind in (LowRankWarning, CollapsedComponentWarning):
             warnings.simplefilter("always", kind)
         embeddings = embed_all(network, data.fit.samples, dimension)
-        metric = fit_metric(recipe.metric, embeddings, data.fit.labels, recipe.seed)
+        metric = recipe.metric.fit(embeddings, data.fit.labels, recipe.seed)
     for warning in caught:
         observer.note(str(warning.message))
     held_out = embed_all(network, data.validation.samples, dimension)

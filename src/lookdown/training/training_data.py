@@ -64,7 +64,12 @@ def read_training_data(
         read, skipped = features.indices, features.skipped
         pick = lambda rows: FeatureSamples(features, rows)  # noqa: E731
     else:
-        images, read, skipped = _read_chips(manifest, recipe, progress)
+        reader = ImageReader(manifest.paths, bands=recipe.network.bands, size=recipe.network.size)
+        images, read = reader.read_all(progress)
+        skipped = dict(reader.skipped)
+        if not len(read):
+            reason = next(iter(skipped.values()))
+            raise ImageError(f"none of the {len(manifest)} training chips can be read, the first: {reason}")
         pick = lambda rows: ChipSamples(images[rows], recipe.augmentation)  # noqa: E731
     if skipped:
         note(f"{len(skipped)} chips could not be read and are left out, the first: {next(iter(skipped.values()))}")
@@ -72,12 +77,11 @@ def read_training_data(
     classes, groups, ids = ([str(column[row]) for row in read] for column in columns)
     labels = np.unique(classes, return_inverse=True)[1].astype(np.int64)
     held_out = hold_out(classes, groups, recipe.data.held_out, recipe.seed)
+    trained_on, validated_on = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     fit, validation = (
-        TrainingSet(pick(rows), labels[rows], [ids[row] for row in rows])
-        for rows in (np.flatnonzero(~held_out), np.flatnonzero(held_out))
+        TrainingSet(pick(rows), labels[rows], [ids[row] for row in rows]) for rows in (trained_on, validated_on)
     )
-    rows = np.flatnonzero(held_out)
-    return TrainingData(fit, validation, [classes[row] for row in rows], [groups[row] for row in rows])
+    return TrainingData(fit, validation, [classes[row] for row in validated_on], [groups[row] for row in validated_on])
 
 
 def hold_out(labels: Sequence[str], groups: Sequence[str], share: float, seed: int) -> Mask:
@@ -110,14 +114,3 @@ def hold_out(labels: Sequence[str], groups: Sequence[str], share: float, seed: i
             "which has two chips; prepare data from more places, or raise data.held_out"
         )
     return held_out
-
-
-def _read_chips(
-    manifest: Manifest, recipe: Recipe, progress: Progress
-) -> tuple[NDArray[np.uint8], Rows, dict[int, str]]:
-    reader = ImageReader(manifest.paths, bands=recipe.network.bands, size=recipe.network.size)
-    images, rows = reader.read_all(progress)
-    if not len(rows):
-        reason = next(iter(reader.skipped.values()))
-        raise ImageError(f"none of the {len(manifest)} training chips can be read, the first: {reason}")
-    return images, rows, dict(reader.skipped)

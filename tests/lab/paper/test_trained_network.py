@@ -14,9 +14,9 @@ from lookdown.lab.paper import trained_network as module
 from lookdown.lab.paper.domains import Domain, divide, read_domain
 from lookdown.lab.paper.trained_network import Case, fitted_ratio, train_on
 from lookdown.metrics import Cosine
-from lookdown.training.checkpoints import last_checkpoint
 from lookdown.training.loop import run_stages
 from lookdown.training.recipe import Recipe, Stage2
+from lookdown.training.run_folder import last_checkpoint
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def test_the_same_recipe_is_trained_once_and_another_anew(
 def test_a_shared_first_stage_gives_the_bits_of_one_run(domain: Domain, tmp_path: Path) -> None:
     from lightning_fabric import Fabric
 
+    from lookdown.training.samples import embed_all
     from lookdown.training.training_data import TrainingSet
-    from lookdown.training.training_embeddings import embed_all
 
     rows = divide(domain, 0).train
     found = train_on(domain, rows, recipe(), tmp_path / "runs").embeddings(domain)

@@ -19,8 +19,7 @@ from lookdown.networks.stored_embedder import load_embedder
 from lookdown.progress import Progress
 from lookdown.training.frozen_features import FrozenFeatures, frozen_features
 from lookdown.training.learner import TrainableNetwork
-from lookdown.training.samples import FeatureSamples
-from lookdown.training.training_embeddings import embed_all
+from lookdown.training.samples import FeatureSamples, embed_all
 
 __all__ = [
     "ADAPTED",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lookdown.evaluation import Evaluation
-from lookdown.evaluation.bootstrap import as_estimate
+from lookdown.evaluation.query_scores import as_estimate
 from lookdown.lab.paper.choices import best_baseline, choose
 from lookdown.lab.paper.experiment import Experiment
 from lookdown.lab.paper.loss_comparison import BASELINES

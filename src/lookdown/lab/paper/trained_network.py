@@ -25,13 +25,13 @@ from lookdown.lab.paper.domains import Domain, Roles, Rows
 from lookdown.losses import LOSSES
 from lookdown.metrics import GaussianLikelihoodRatio, Metric
 from lookdown.networks import Embedder
-from lookdown.training.checkpoints import Checkpoint, last_checkpoint, write_checkpoint
 from lookdown.training.learner import TrainableNetwork
 from lookdown.training.loop import Epoch, run_stages
 from lookdown.training.recipe import Data, MetricChoice, Recipe, Stage2
 from lookdown.training.recipe import Network as NetworkSettings
+from lookdown.training.run_folder import Checkpoint, last_checkpoint, write_checkpoint
+from lookdown.training.samples import embed_all
 from lookdown.training.training_data import TrainingSet
-from lookdown.training.training_embeddings import embed_all
 
 __all__ = ["Case", "TrainedNetwork", "fitted_ratio", "train_on"]
 
@@ -183,7 +183,7 @@ def _stages(
         if epoch.epoch == epochs:  # what follows begins with a momentum of its own
             tensors = {name: value for name, value in tensors.items() if not name.startswith("momentum.")}
         elif epoch.running is not None:
-            tensors["running"] = torch.from_numpy(epoch.running.embeddings.copy())
+            tensors["running"] = torch.from_numpy(epoch.running.copy())
         write_checkpoint(path, epoch.epoch, tensors, {"stage": epoch.stage})
 
     fabric = Fabric(accelerator=recipe.device, devices=1, precision=recipe.precision)
