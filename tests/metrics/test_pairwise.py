@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lookdown.errors import InputError
-from lookdown.metrics.pairwise import half_squared_distances, paired_differences
+from lookdown.metrics.pairwise import best, half_squared_distances, paired_differences, row_blocks
 
 
 @pytest.mark.parametrize("offset", [0, 1e3, 1e7])
@@ -28,3 +28,18 @@ def test_a_row_is_at_no_distance_from_itself_and_never_at_a_negative_one() -> No
 def test_pairs_need_two_sides_of_one_length() -> None:
     with pytest.raises(InputError, match="got 2 and 3"):
         paired_differences(np.ones((2, 2)), np.ones((3, 2)))
+
+
+@pytest.mark.parametrize("queries", [1, 32, 256])
+def test_blocks_cover_the_gallery_and_grow_when_queries_are_few(queries: int) -> None:
+    blocks = [*row_blocks(300_000, queries)]
+    np.testing.assert_array_equal(np.concatenate([np.arange(b.start, b.stop) for b in blocks]), np.arange(300_000))
+    assert blocks[0].stop == {1: 65_536, 32: 16_384, 256: 8192}[queries]
+    assert [*row_blocks(0, queries)] == []
+
+
+def test_rows_keep_the_numbers_they_come_with() -> None:
+    blocks = [(np.array([7, 3]), np.array([[1.0, 5.0]])), (np.array([9]), np.array([[4.0]]))]
+    found = best(blocks, 2)
+    np.testing.assert_array_equal(found.indices, [[3, 9]])
+    np.testing.assert_array_equal(found.scores, [[5.0, 4.0]])

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from lookdown import Cosine, Euclidean, GaussianLikelihoodRatio
 from lookdown.errors import InputError, NotFittedError
 from lookdown.lab.synthetic.gaussian_world import GaussianWorld
-from lookdown.metrics import Metric, ranking, top_k
+from lookdown.metrics import Metric, pairwise, ranking, top_k
 
 X, Y = GaussianWorld.random(6).chips(150, 4, np.random.default_rng(0))
 METRICS = [GaussianLikelihoodRatio(), GaussianLikelihoodRatio(indefinite="keep"), Cosine(), Euclidean()]
@@ -24,8 +24,8 @@ def test_the_best_are_those_of_a_full_sort_whatever_the_blocks(
     metric: Metric, k: int, rows: int, monkeypatch: Any
 ) -> None:
     for name in ("_BLOCK_ROWS", "_FEWEST_ROWS", "_MOST_ROWS"):
-        monkeypatch.setattr(ranking, name, rows)
-    monkeypatch.setattr(ranking, "_BLOCK_QUERIES", 13)
+        monkeypatch.setattr(ranking if name == "_BLOCK_ROWS" else pairwise, name, rows)
+    monkeypatch.setattr(pairwise, "_BLOCK_QUERIES", 13)
     metric.fit(X, Y)
     found = top_k(metric, X[:40], X[40:], k)
     scores = metric.score(X[:40], X[40:])
@@ -36,7 +36,7 @@ def test_the_best_are_those_of_a_full_sort_whatever_the_blocks(
 
 
 def test_a_gallery_sorted_from_worst_to_best_is_no_trap(monkeypatch: Any) -> None:
-    monkeypatch.setattr(ranking, "_MOST_ROWS", 32)
+    monkeypatch.setattr(pairwise, "_MOST_ROWS", 32)
     gallery = np.linspace(100, 0, 1000)[:, None]
     found = top_k(Euclidean().fit(gallery), np.zeros((2, 1)), gallery, 5)
     np.testing.assert_array_equal(found.indices, [[999, 998, 997, 996, 995]] * 2)
@@ -85,18 +85,3 @@ def test_a_long_ranking_is_scored_in_slices(monkeypatch: Any) -> None:
     sliced = top_k(metric, X[:40], X[40:], 560)
     np.testing.assert_array_equal(sliced.indices, whole.indices)
     np.testing.assert_allclose(sliced.scores, whole.scores, rtol=1e-12)
-
-
-@pytest.mark.parametrize("queries", [1, 32, 256])
-def test_blocks_cover_the_gallery_and_grow_when_queries_are_few(queries: int) -> None:
-    blocks = [*ranking.row_blocks(300_000, queries)]
-    np.testing.assert_array_equal(np.concatenate([np.arange(b.start, b.stop) for b in blocks]), np.arange(300_000))
-    assert blocks[0].stop == {1: 65_536, 32: 16_384, 256: 8192}[queries]
-    assert [*ranking.row_blocks(0, queries)] == []
-
-
-def test_rows_keep_the_numbers_they_come_with() -> None:
-    blocks = [(np.array([7, 3]), np.array([[1.0, 5.0]])), (np.array([9]), np.array([[4.0]]))]
-    found = ranking.best(blocks, 2)
-    np.testing.assert_array_equal(found.indices, [[3, 9]])
-    np.testing.assert_array_equal(found.scores, [[5.0, 4.0]])

@@ -9,8 +9,9 @@ from lookdown.metrics.metric import L2Metric, Metric
 from lookdown.metrics.mirrored_mixture import MirroredMixture
 from lookdown.metrics.mixture import MixtureLikelihoodRatio
 from lookdown.metrics.pair_moments import PairMoments
+from lookdown.metrics.pairwise import Ranking
 from lookdown.metrics.quadratic_form import QuadraticForm
-from lookdown.metrics.ranking import Ranking, top_k
+from lookdown.metrics.ranking import top_k
 from lookdown.metrics.stored_metric import load_metric
 
 __all__ = [

@@ -1,13 +1,43 @@
-"""Differences and distances between the rows of two matrices."""
+"""Distances between the rows of two matrices, and the best rows of one for each row of the other, in blocks."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from lookdown.errors import InputError
 from lookdown.metrics.inputs import Embeddings
 
-__all__ = ["centred", "half_squared_distances", "half_squares", "half_squares_of_gaps", "paired_differences"]
+__all__ = [
+    "Ranking",
+    "Rows",
+    "best",
+    "best_first",
+    "centred",
+    "half_squared_distances",
+    "half_squares",
+    "half_squares_of_gaps",
+    "paired_differences",
+    "query_blocks",
+    "row_blocks",
+    "similarities",
+]
+
+Rows = NDArray[np.intp]  # row numbers of the gallery
+
+_BLOCK_QUERIES = 256
+_BLOCK_SCORES = 1 << 19  # similarities at a time, which stay in the cache
+_FEWEST_ROWS, _MOST_ROWS = 1 << 13, 1 << 16  # of a block: more amortise Python overhead, fewer save memory
+
+
+class Ranking(NamedTuple):
+    """The best gallery rows of each query, best first."""
+
+    indices: Rows  # (queries, k)
+    scores: Embeddings  # (queries, k)
 
 
 def half_squared_distances(a: Embeddings, b: Embeddings) -> Embeddings:
@@ -53,3 +83,58 @@ def paired_differences(first: Embeddings, second: Embeddings) -> Embeddings:
     if len(first) != len(second):
         raise InputError(f"pairs need as many rows on both sides; got {len(first)} and {len(second)}")
     return np.asarray(first - second)
+
+
+def query_blocks(queries: Embeddings) -> Iterator[Embeddings]:
+    """Split queries into blocks."""
+    return (queries[begin : begin + _BLOCK_QUERIES] for begin in range(0, len(queries), _BLOCK_QUERIES))
+
+
+def row_blocks(rows: int, queries: int) -> Iterator[slice]:
+    """Split a gallery into blocks of rows, larger ones for fewer queries."""
+    step = min(max(_BLOCK_SCORES // queries, _FEWEST_ROWS), _MOST_ROWS)
+    return (slice(begin, min(begin + step, rows)) for begin in range(0, rows, step))
+
+
+def similarities(queries: Embeddings, gallery: Embeddings, halves: Embeddings) -> Embeddings:
+    """Return x'y - |y|^2 / 2, given these `halves`: the score up to a constant of the query."""
+    block: Embeddings = queries @ gallery.T
+    block -= halves
+    return block
+
+
+def best(blocks: Iterable[tuple[Rows, Embeddings]], k: int) -> Ranking:
+    """Keep the best k of each query over (queries, rows) blocks of scores, each with its row numbers.
+
+    Only the few columns that beat the worst of the best so far are merged.
+    """
+    blocks = iter(blocks)
+    numbers, scores = next(blocks)
+    top = _partition(np.broadcast_to(numbers, scores.shape), scores, k)
+    for numbers, block in blocks:
+        if top.scores.shape[1] < k:
+            rows, columns = np.nonzero(np.ones(block.shape, dtype=np.bool_))
+        else:
+            rows, columns = np.divmod(np.flatnonzero(block > top.scores.min(axis=1)[:, None]), block.shape[1])
+        if not len(rows):
+            continue
+        better = np.bincount(rows, minlength=len(block))
+        position = np.arange(len(rows)) - (better.cumsum() - better)[rows]
+        more = np.full((len(block), better.max()), -np.inf, dtype=block.dtype)
+        indices = np.zeros(more.shape, dtype=np.intp)
+        more[rows, position], indices[rows, position] = block[rows, columns], numbers[columns]
+        top = _partition(np.hstack([top.indices, indices]), np.hstack([top.scores, more]), k)
+    return best_first(*top)
+
+
+def best_first(indices: Rows, scores: Embeddings) -> Ranking:
+    """Order a ranking by falling score, equal scores by rising row."""
+    order = np.lexsort((indices, -scores), axis=1)
+    return Ranking(np.take_along_axis(indices, order, axis=1), np.take_along_axis(scores, order, axis=1))
+
+
+def _partition(indices: Rows, scores: Embeddings, k: int) -> Ranking:
+    if scores.shape[1] <= k:
+        return Ranking(indices, scores)
+    chosen = np.argpartition(scores, -k, axis=1)[:, -k:]
+    return Ranking(np.take_along_axis(indices, chosen, axis=1), np.take_along_axis(scores, chosen, axis=1))

@@ -144,10 +144,10 @@ class RowSearch:
         while True:
             lists = self.searcher.engine.nearest(query.points, count, self.where)
             ranking = self._scored(query, lists)
-            short = min(len(found.rows) for found in lists) < count
+            short = min(len(nearest.rows) for nearest in lists) < count
             if short or not space.bounded or len(ranking) < wanted:
                 return ranking
-            last = [probe.score(found.closeness[-1:])[0] for probe, found in zip(query.probes, lists, strict=True)]
+            last = [probe.score(nearest.closeness[-1:])[0] for probe, nearest in zip(query.probes, lists, strict=True)]
             bound = float(np.logaddexp.reduce(last))
             if ranking.scores[wanted - 1] >= bound or (not space.exact and bound < LEAST_SCORE):
                 return ranking[:wanted]
@@ -173,7 +173,7 @@ class RowSearch:
         counter-examples'". It is never higher than without them, so they add no false alarm.
         """
         exact, snapshot = self.searcher.space.exact, self.searcher.snapshot
-        rows, first = np.unique(np.concatenate([found.rows for found in lists]), return_index=True)
+        rows, first = np.unique(np.concatenate([nearest.rows for nearest in lists]), return_index=True)
         others = ~np.isin(rows, self.excluded)
         rows, first = rows[others], first[others]
         scores = np.asarray(query.probes[0].score(lists[0].closeness[first])) if exact else np.empty(len(rows))

@@ -23,8 +23,7 @@ from lookdown.gallery.search.engines.engine import (
 from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.snapshot import FilterColumns, Rows
 from lookdown.metrics.inputs import Embeddings, as_count, as_number
-from lookdown.metrics.pairwise import half_squares
-from lookdown.metrics.ranking import best, query_blocks, row_blocks, similarities
+from lookdown.metrics.pairwise import best, half_squares, query_blocks, row_blocks, similarities
 
 __all__ = ["ExactEngine", "InMemoryEngine", "Mask"]
 

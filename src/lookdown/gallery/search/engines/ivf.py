@@ -20,8 +20,7 @@ from lookdown.gallery.search.engines.in_memory import InMemoryEngine, Mask
 from lookdown.gallery.search.engines.partition import Partition, adopt_lists, find_lists, number_of_lists, place_rows
 from lookdown.gallery.store.snapshot import FilterColumns, Rows
 from lookdown.metrics.inputs import Embeddings
-from lookdown.metrics.pairwise import half_squared_distances, half_squares
-from lookdown.metrics.ranking import best, similarities
+from lookdown.metrics.pairwise import best, half_squared_distances, half_squares, similarities
 
 __all__ = ["IVFEngine", "ProbeCount", "Ranks", "Trials", "list_ranks"]
 
