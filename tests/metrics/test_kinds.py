@@ -163,7 +163,7 @@ def test_partitions_are_averaged() -> None:
     moments = [PairMoments.of(X, labels, normalize=True) for labels in (y, coarse)]
     both = KindLikelihoodRatio(novelty=0, temperature=2.0).fit_moments(*moments)
     np.testing.assert_allclose(np.exp(both.score(X, X)), np.mean(np.exp(each), axis=0), rtol=1e-8)
-    with pytest.raises(UnsupportedOperationError, match="several partitions into pseudo-kinds"):
+    with pytest.raises(UnsupportedOperationError, match="this metric has pseudo-kinds"):
         both.predict(X)
     with pytest.raises(InputError, match="use novelty=0"):
         KindLikelihoodRatio().fit_moments(*moments)
@@ -275,6 +275,22 @@ def test_what_is_of_no_kind_is_left_to_none_of_these() -> None:
 def test_data_without_kinds_are_refused_by_name(X: Any, y: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         KindLikelihoodRatio().fit(X, y)
+
+
+def test_background_is_none_of_the_kinds_and_cannot_be_all_there_is(tmp_path: Path) -> None:
+    X, y = blobs(kinds=4)
+    y = np.where(y == "kind 3", [f"empty {row}" for row in range(len(y))], y)
+    empty = [label for label in y.tolist() if label.startswith("empty")]
+    moments = PairMoments.of(X, y, normalize=True)
+    metric = KindLikelihoodRatio().fit_moments(moments, background=empty)
+    assert metric.kinds_.tolist() == ["kind 0", "kind 1", "kind 2"]
+    assert metric.predict_proba(X).shape == (48, 3)
+    metric.save(tmp_path / "metric")
+    np.testing.assert_array_equal(load_metric(tmp_path / "metric").score(X, X), metric.score(X, X))
+    with pytest.raises(InputError, match="needs labelled kinds and a novelty above 0"):
+        KindLikelihoodRatio(novelty=0).fit_moments(moments, background=empty)
+    with pytest.raises(InputError, match="every label is that of background"):
+        KindLikelihoodRatio().fit_moments(moments, background=moments.classes)
 
 
 @pytest.mark.parametrize(

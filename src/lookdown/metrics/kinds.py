@@ -45,8 +45,8 @@ class KindLikelihoodRatio(Metric):
     weighting: `classes`: all kinds are equally frequent; `pairs`: as frequent as in the training set.
     normalize: put embeddings on the unit sphere first.
 
-    Attributes: `kinds_`, their labels, sorted; `temperature_`; `fallback_`, the metric of two chips of none of them,
-    or None; `n_features_in_`, dimensions.
+    Attributes: `kinds_`, their labels, sorted, unless they are pseudo-kinds; `temperature_`; `fallback_`, the metric of
+    two chips of none of them, or None; `n_features_in_`, dimensions.
 
     >>> import lookdown, numpy as np
     >>> rng = np.random.default_rng(0)
@@ -79,19 +79,26 @@ class KindLikelihoodRatio(Metric):
         """Estimate the kinds from labelled embeddings."""
         return self.fit_moments(PairMoments.of(X, y, normalize=self.normalize))  # type: ignore[arg-type]
 
-    def fit_moments(self, *partitions: PairMoments, fallback: Metric | None = None) -> Self:
+    def fit_moments(self, *partitions: PairMoments, fallback: Metric | None = None, background: ArrayLike = ()) -> Self:
         """Estimate the kinds from moments that were gathered in batches, over shards or on several machines.
 
         partitions: the moments of the kinds. With several partitions of the same chips, such as clusterings into more
             and fewer pseudo-kinds, the ratio is the mean of theirs.
         fallback: a fitted metric for two chips of none of the kinds; by default the ratio of differences of the same
             moments. It must give log-likelihood ratios.
+        background: the labels among those of the moments that are no kinds, but of one chip of background each. Such
+            chips say how "none of these" looks.
         """
         self._check_parameters(len(partitions))
         for moments in partitions:
             check_moments(moments, normalize=self.normalize)
+        empty = np.asarray(background)
+        if len(empty):
+            self._refuse_background(partitions, empty)
         models = [
-            KindModel.of(part, shrinkage=self.shrinkage, weighting=self.weighting, novelty=self.novelty)
+            KindModel.of(
+                part, shrinkage=self.shrinkage, weighting=self.weighting, novelty=self.novelty, background=empty
+            )
             for part in partitions
         ]
         if self.novelty and fallback is None:
@@ -103,7 +110,8 @@ class KindLikelihoodRatio(Metric):
         if hasattr(self, "kinds_"):
             del self.kinds_
         if len(partitions) == 1:
-            self.kinds_: NDArray[Any] = partitions[0].classes
+            classes = partitions[0].classes
+            self.kinds_: NDArray[Any] = classes[~np.isin(classes, empty)]
         return self
 
     def temper(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -160,12 +168,16 @@ class KindLikelihoodRatio(Metric):
         shares = self._models[0].log_posteriors(self._prepare(X, "X"), self.temperature_)[:, :-1]
         return np.asarray(kinds[shares.argmax(axis=1)])
 
+    @property
+    def names_kinds(self) -> bool:
+        """Whether its kinds have names, so that it can say which of them a chip shows; pseudo-kinds have none."""
+        return hasattr(self, "kinds_")
+
     def _named_kinds(self, wanted: str) -> NDArray[Any]:
         self._require_fit()
-        if len(self._models) > 1:
+        if not self.names_kinds:
             raise UnsupportedOperationError(
-                f"{wanted} needs kinds with names, and this metric has several partitions into pseudo-kinds; fit it to "
-                "labelled chips"
+                f"{wanted} needs kinds with names, and this metric has pseudo-kinds; fit it to labelled chips"
             )
         return self.kinds_
 
@@ -245,6 +257,15 @@ class KindLikelihoodRatio(Metric):
             raise InputError(
                 f"{partitions} partitions are all pseudo-kinds, so no chip is of none of them; use novelty=0"
             )
+
+    def _refuse_background(self, partitions: tuple[PairMoments, ...], empty: NDArray[Any]) -> None:
+        if len(partitions) > 1 or not self.novelty:
+            raise InputError(
+                "background shows none of the kinds, so it needs labelled kinds and a novelty above 0; omit "
+                "`background`, or raise `novelty`"
+            )
+        if np.isin(partitions[0].classes, empty).all():
+            raise InputError("every label is that of background, so there is no kind; label two chips of a kind")
 
     def _state(self) -> dict[str, Any]:
         kinds = getattr(self, "kinds_", None)
