@@ -238,6 +238,7 @@ def test_any_other_metric_that_is_not_fitted_says_so_whatever_it_is_asked(metric
         "save": ("nowhere",), "shortlist_metric": (), "augment_query": (X,), "augment_gallery": (X,),
         "score_differences": (X,), "sample": (5, "same"), "score_query": (X, np.ones(len(X)), X),
         "temper": (X, y), "predict": (X,), "predict_proba": (X,), "terms": (X,), "pooled_terms": (X, np.ones(len(X))),
+        "terms_of": ("ship",), "score_kind": ("ship", X),
     }  # fmt: skip
     own = {name for name in dir(type(metric)) if callable(getattr(type(metric), name))}
     scikit_learn = {*dir(BaseEstimator), *dir(TransformerMixin)}

@@ -15,6 +15,7 @@ from lookdown.metrics.kind_model import MODEL_ARRAYS, KindModel
 from lookdown.metrics.metric import Metric
 from lookdown.metrics.pair_moments import PairMoments, Weighting, check_moments
 from lookdown.metrics.pairwise import paired_differences
+from lookdown.suggestions import did_you_mean
 
 __all__ = ["KindLikelihoodRatio", "Terms"]
 
@@ -157,6 +158,15 @@ class KindLikelihoodRatio(Metric):
         query, rows = self.pooled_terms(examples, weights), self.terms(gallery, "gallery")
         return np.asarray(_log_ratio(query, rows, self._differences("score_query", examples, weights, gallery))[0])
 
+    def score_kind(self, kind: object, gallery: ArrayLike) -> Embeddings:
+        """Return the log-likelihood ratio of each gallery row to an example that is surely of a kind.
+
+        It is log P(kind | x) - log P(kind).
+
+        kind: one of `kinds_`.
+        """
+        return np.asarray(_log_ratio(self.terms_of(kind), self.terms(gallery, "gallery"), None)[0])
+
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return P(kind | x), (rows, kinds) in the order of `kinds_`; what is left to 1 is "none of these"."""
         self._named_kinds("predict")
@@ -194,6 +204,20 @@ class KindLikelihoodRatio(Metric):
         rows = self._prepare(X, name)
         terms = self._terms_of([model.log_posteriors(rows, self.temperature_) for model in self._models])
         return self._with_fallback(terms, lambda fallback: fallback.terms(X, name))
+
+    def terms_of(self, kind: object) -> Terms:
+        """Return the same for one chip that is surely of a kind, which is one of `kinds_`."""
+        names = list(map(str, self._named_kinds("a kind without an example").tolist()))
+        if str(kind) not in names:
+            raise InputError(f"the metric knows no kind {str(kind)!r}; {did_you_mean(kind, names)}")
+        position, shares = names.index(str(kind)), np.zeros((1, self._share_count))
+        shares[0, position] = 1 / np.sqrt(self._models[0].priors[position])
+        return Terms(shares, np.array([-np.inf]))
+
+    @property
+    def _share_count(self) -> int:
+        own = sum(len(model.priors) - 1 for model in self._models)
+        return own + (self.fallback_._share_count if isinstance(self.fallback_, KindLikelihoodRatio) else 0)
 
     def pooled_terms(self, examples: ArrayLike, weights: ArrayLike) -> Terms:
         """Return the same for several examples as one query, as `score_query` takes them."""
