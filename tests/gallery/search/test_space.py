@@ -195,7 +195,7 @@ def test_a_kind_that_cannot_be_searched_for_is_refused_with_what_to_do(tmp_path:
     with pytest.raises(InputError, match=r"knows no kind 'kind4'; did you mean kind 04\?"):
         gallery.search(kind="kind4")
     for metric in ("cosine", GaussianLikelihoodRatio().fit(TRAINING, KINDS), pseudo()):
-        with pytest.raises(UnsupportedOperationError, match="knows no kinds by name; give an example instead"):
+        with pytest.raises(UnsupportedOperationError, match=r"knows no kinds by name.* give an example instead"):
             gallery.search(kind="kind 04", metric=metric)
 
 

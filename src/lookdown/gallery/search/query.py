@@ -94,8 +94,8 @@ class RowSearch:
         if self.request.kind is not None:
             if not (isinstance(space, KindSpace) and space.metric.names_kinds):
                 raise UnsupportedOperationError(
-                    f"the metric {self.searcher.metric_name} knows no kinds by name; give an example instead, or label "
-                    "chips of two kinds and teach the metric"
+                    f"the metric {self.searcher.metric_name} knows no kinds by name, as one does that your labels have "
+                    "taught in an archive that forms clusters; give an example instead"
                 )
             return Query.of_kind(self.request.kind, space)
         query = Query.of(examples.embeddings, examples.weights, space, metric)
