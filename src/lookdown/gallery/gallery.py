@@ -20,9 +20,9 @@ from lookdown.gallery.index.writer import AddReport, add_chips, note_skipped
 from lookdown.gallery.learning import Labels, MetricUpdate, calibrate, estimate
 from lookdown.gallery.results.hit import Results
 from lookdown.gallery.search.engines.engine import EngineChoice
+from lookdown.gallery.search.filters import Where
 from lookdown.gallery.search.request import Example, SearchRequest, as_examples, picture
 from lookdown.gallery.search.searcher_cache import COSINE, SearcherCache
-from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.gallery_folder import GalleryFolder
 from lookdown.gallery.store.metric_registry import MetricInfo, MetricRegistry
 from lookdown.gallery.store.snapshot import ChipLabel, GalleryStats, Rows, Snapshot, gallery_stats
