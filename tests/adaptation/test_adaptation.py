@@ -201,7 +201,7 @@ def kept(adaptation: Adaptation, old: Metric, reason: str) -> None:
 
 
 @pytest.mark.parametrize("old", [source(16), Cosine().fit(np.ones((1, 16)))], ids=["ratio", "cosine"])
-def test_filters_nothing_can_be_learnt_the_source_comes_back(old: Metric) -> None:
+def test_where_nothing_can_be_learnt_the_source_comes_back(old: Metric) -> None:
     few = kinds(5, 2, 16)[0]
     kept(adapt(old, few), old, "10 images are too few")
     kept(adapt(old, few, method="cplfpa"), old, "give 50")
@@ -471,7 +471,7 @@ def test_labels_still_count_after_further_images() -> None:
     np.testing.assert_allclose(matrix(found), expected.matrix_, rtol=1e-7, atol=1e-9 * expected.matrix_.max())
 
 
-def test_filters_there_are_no_moments_nothing_can_be_added() -> None:
+def test_where_there_are_no_moments_nothing_can_be_added() -> None:
     X, _ = kinds(5, 20)
     for adaptation in (
         adapt(source(), X[:10]),

@@ -92,7 +92,7 @@ def test_average_precision_is_scikit_learns_where_relevant_results_have_scores_o
     assert found.mean() == pytest.approx(label_ranking_average_precision_score(flags, scores))
 
 
-def test_filters_relevant_and_irrelevant_tie_scikit_learn_takes_the_end_of_the_tie() -> None:
+def test_where_relevant_and_irrelevant_tie_scikit_learn_takes_the_end_of_the_tie() -> None:
     flags, scores = np.array([[True, False, False, False]]), np.zeros((1, 4))
     found = average_precision(RelevantRanks.of_scores(scores, [np.array([0])]), [1])[0]
     assert found == pytest.approx((1 + 1 / 2 + 1 / 3 + 1 / 4) / 4)

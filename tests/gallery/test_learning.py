@@ -86,7 +86,7 @@ def test_every_adaptation_starts_from_the_first_metric(tmp_path: Path) -> None:
     assert {metric.base for metric in gallery.metrics()[1:]} == {"1-trained"}
 
 
-def test_filters_nothing_clusters_the_metric_is_kept(tmp_path: Path) -> None:
+def test_where_nothing_clusters_the_metric_is_kept(tmp_path: Path) -> None:
     gallery = Gallery.create(tmp_path / "g", dimension=16)
     X = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
     gallery.add_embeddings([{"id": str(place)} for place in range(300)], X)

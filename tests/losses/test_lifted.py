@@ -33,7 +33,7 @@ def test_it_is_the_formula(margin: float, normalize: bool) -> None:
 
 
 @pytest.mark.parametrize("normalize", [True, False])
-def test_filters_every_pair_has_negatives_it_is_that_of_pytorch_metric_learning(normalize: bool) -> None:
+def test_where_every_pair_has_negatives_it_is_that_of_pytorch_metric_learning(normalize: bool) -> None:
     x, y = batch()
     peer = LiftedStructureLoss(distance=LpDistance(normalize_embeddings=normalize), reducer=MeanReducer())
     torch.testing.assert_close(LiftedLoss(normalize=normalize)(x, y), peer(x, y), rtol=1e-6, atol=0)

@@ -112,7 +112,7 @@ def test_rates_reach_one_and_zero_at_the_extremes_of_both_kinds() -> None:
     assert not found.false_alarm_rate(scores.max() + 1).supported
 
 
-def test_filters_scores_tie_the_rate_is_kept_from_above() -> None:
+def test_where_scores_tie_the_rate_is_kept_from_above() -> None:
     rng = np.random.default_rng(0)
     places = rng.normal(size=(4, 8))
     X, y = places[rng.integers(4, size=200)], rng.integers(20, size=200)

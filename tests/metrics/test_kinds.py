@@ -106,7 +106,7 @@ def test_shards_in_any_order_give_the_same_metric() -> None:
     np.testing.assert_allclose(merged.score(X, X), whole.score(X, X), atol=1e-8)
 
 
-def test_filters_no_kind_is_known_it_is_the_ratio_of_differences() -> None:
+def test_where_no_kind_is_known_it_is_the_ratio_of_differences() -> None:
     X, y = blobs(dim=5)
     far = 40 + blobs(seed=8, dim=5)[0]
     metric = KindLikelihoodRatio(novelty=0.5, temperature=1.0, normalize=False).fit(X, y)

@@ -159,17 +159,17 @@ def _finish(run: RunFolder, embedder: Embedder, data: TrainingData, observer: Ob
     metric.calibrate(held_out, data.validation.labels, groups=data.groups)
     kinds = KindLikelihoodRatio().fit(embeddings, data.kinds[data.fit.labels]).temper(held_out, data.classes)
     kinds.calibrate(held_out, data.classes, groups=data.groups)
-    found = {
+    evaluations = {
         name: _retrieval(one, held_out, data)
         for name, one in (("cosine", Cosine().fit(held_out)), ("metric", metric), ("kinds", kinds))
     }
-    scores = {name: evaluation.mean_average_precision for name, evaluation in found.items()}
+    scores = {name: evaluation.mean_average_precision for name, evaluation in evaluations.items()}
     in_use: MetricInRun = "kinds" if scores["kinds"] > scores["metric"] else "metric"
     observer.note(
         f"validation mAP on {len(held_out):,} chips of held-out places: cosine {scores['cosine']:.4f}, likelihood "
         f"ratio {scores['metric']:.4f}, ratio of kinds {scores['kinds']:.4f}"
     )
-    run.write("validation.json", found[in_use].to_json() + "\n")
+    run.write("validation.json", evaluations[in_use].to_json() + "\n")
     run.use_metric(in_use)
     embedder.eval().save(run.path / "embedder", overwrite=True)
     kinds.save(run.path / "kinds", overwrite=True)

@@ -47,7 +47,7 @@ def test_poor_hits_do_not_gain_by_being_the_best_there_are() -> None:
 
 
 @pytest.mark.parametrize("own", [0.0, -4.0])
-def test_filters_not_even_a_copy_would_speak_for_itself_the_query_stands_alone(own: float) -> None:
+def test_where_not_even_a_copy_would_speak_for_itself_the_query_stands_alone(own: float) -> None:
     np.testing.assert_array_equal(expansion_weights([own, own - 1], own), [1, 0, 0])
 
 

@@ -112,7 +112,7 @@ def test_the_best_hits_join_the_query(made: Any) -> None:
     assert weights[1:].any() == ("No hit was close enough to join the query." not in found.notes)
 
 
-def test_filters_nothing_is_close_nothing_joins_and_it_is_said(made: Any) -> None:
+def test_where_nothing_is_close_nothing_joins_and_it_is_said(made: Any) -> None:
     gallery, X, _ = made
     far = -X[:1].mean(axis=0) * np.array([1, -1, 1, -1, 1, -1, 1, -1], np.float32)
     query = far - 10 * X.mean(axis=0)

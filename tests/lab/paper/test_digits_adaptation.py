@@ -20,7 +20,7 @@ def test_unseen_classes_collapse_under_the_source_metric_and_come_back() -> None
     assert found["true labels (ceiling)"] == max(found.values())
 
 
-def test_filters_nothing_has_changed_less_is_lost_than_by_the_paper() -> None:
+def test_where_nothing_has_changed_less_is_lost_than_by_the_paper() -> None:
     early = np.arange(len(DIGITS)) < 900
     found = run(early, ~early)
     assert found["source ratio"] > found["cosine"] + 10
