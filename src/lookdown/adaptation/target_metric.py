@@ -23,8 +23,8 @@ __all__ = ["estimate", "estimate_kinds", "normalizes", "target_clusters", "weigh
 Array = NDArray[np.float64]
 
 # Chosen on validation splits with 2 to 20 labels a kind: the fewer there are, the less their spread is known.
-_SURE_LABELS = 40.0  # of a kind, at a temperature of 1
-_LABELLED_TEMPERATURES = 3.0, 16.0
+_SURE_LABELS = 20.0  # of a kind, at a temperature of 1
+_LABELLED_TEMPERATURES = 3.0, 10.0
 
 
 def normalizes(source: Metric) -> bool:

@@ -83,8 +83,8 @@ def read_training_data(
     fit, validation = (
         TrainingSet(pick(rows), labels[rows], [ids[row] for row in rows]) for rows in (trained_on, validated_on)
     )
-    of_validation = ([column[row] for row in validated_on] for column in (classes, groups))
-    return TrainingData(fit, validation, *of_validation, kinds)
+    names, scenes = ([column[row] for row in validated_on] for column in (classes, groups))
+    return TrainingData(fit, validation, names, scenes, kinds)
 
 
 def hold_out(labels: Sequence[str], groups: Sequence[str], share: float, seed: int) -> Mask:
