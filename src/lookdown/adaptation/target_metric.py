@@ -22,9 +22,10 @@ __all__ = ["estimate", "estimate_kinds", "normalizes", "target_clusters", "weigh
 
 Array = NDArray[np.float64]
 
-# Chosen on validation splits with 2 to 20 labels a kind: the fewer there are, the less their spread is known.
-_SURE_LABELS = 20.0  # of a kind, at a temperature of 1
-_LABELLED_TEMPERATURES = 3.0, 10.0
+# Chosen on validation splits with 2 to 20 labels a kind: the fewer there are, the less is known of how a kind spreads,
+# and the more of its chips may seem to be of none of the kinds. Each is a number divided by the labels of a kind.
+_TEMPERATURE, _TEMPERATURES = 20.0, (3.0, 10.0)
+_NOVELTY, _NOVELTIES = 0.6, (0.1, 0.3)
 
 
 def normalizes(source: Metric) -> bool:
@@ -95,9 +96,11 @@ def estimate_kinds(
         partitions = [pseudo.regrouped(cut[pseudo.classes]) for cut in cuts]
         metric = KindLikelihoodRatio(0.0, settings.temperature, **parameters).fit_moments(*partitions)
     if labelled is not None:
-        of_several = labelled.counts[labelled.counts > 1]
-        temperature = float(np.clip(_SURE_LABELS / of_several.mean(), *_LABELLED_TEMPERATURES))
-        metric = KindLikelihoodRatio(settings.novelty, temperature, **parameters).fit_moments(labelled, fallback=metric)
+        each = labelled.counts[labelled.counts > 1].mean()
+        novelty, temperature = np.clip(_NOVELTY / each, *_NOVELTIES), np.clip(_TEMPERATURE / each, *_TEMPERATURES)
+        metric = KindLikelihoodRatio(float(novelty), float(temperature), **parameters).fit_moments(
+            labelled, fallback=metric
+        )
     assert metric is not None
     metric.pseudo_labelled_ = True
     return metric
