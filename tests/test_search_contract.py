@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 import typer
 from fastapi import FastAPI
-from tests.gallery.galleries import vector_gallery
+from starlette.testclient import TestClient
+from tests.gallery.galleries import kinds, rows_of, vector_gallery
+from typer.testing import CliRunner
 
-from lookdown import Gallery, Hit, Results, SearchRequest, Where
+from lookdown import Gallery, Hit, KindLikelihoodRatio, Results, SearchRequest, Where
 from lookdown.cli import app as command_line
 from lookdown.gallery.results.csv_text import to_csv
 from lookdown.gallery.results.geojson import to_geojson
@@ -104,6 +106,23 @@ def test_a_hit_has_the_same_fields_in_every_output(results: Results, schemas: di
     (feature, *_) = json.loads(to_geojson(results))["features"]
     assert set(feature["properties"]) == flat(names) - {"footprint"}  # it is the geometry
     assert set(first["false_alarm_rate"]) == {"value", *RATE_PARTS} == set(schemas["EstimateAnswer"]["properties"])
+
+
+def test_a_kind_is_searched_for_in_the_same_way_everywhere(tmp_path_factory: pytest.TempPathFactory) -> None:
+    X, y = kinds(200)
+    folder = tmp_path_factory.mktemp("kinds") / "g"
+    metric = KindLikelihoodRatio(temperature=2.0).fit(X, np.array(["F-16", "tug", "it's", "ferry", "x"])[y % 5])
+    gallery = Gallery.create(folder, metric=metric, dimension=8)
+    gallery.add_embeddings(rows_of(y), X)
+    wanted = gallery.search(kind="it's", k=7)
+    typed = CliRunner().invoke(command_line, ["search", str(folder), "--kind", "it's", "-k", "7", "--json"])
+    with TestClient(create_app(gallery, ServiceSettings()), base_url="http://127.0.0.1:8000") as client:
+        answer = client.post("/v1/search", json={"kind": "it's", "k": 7}).json()
+    for found in (json.loads(to_json(wanted)), json.loads(typed.stdout), answer):
+        assert found["query"] == "kind it's"
+        assert [hit["id"] for hit in found["hits"]] == [hit.id for hit in wanted.hits]
+        for hit, one in zip(wanted.hits, found["hits"], strict=True):
+            assert (one["kind"], one["kind_probability"], one["score"]) == ("it's", hit.kind_probability, hit.score)
 
 
 def test_results_have_the_same_fields_in_every_output(results: Results, schemas: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.gallery.galleries import kinds, rows_of, vector_gallery
 
-from lookdown import Cosine, Gallery, Where, adapt
+from lookdown import Cosine, Gallery, KindLikelihoodRatio, Where, adapt
 from lookdown.errors import GalleryError, InputError
 
 
@@ -45,11 +45,42 @@ def test_what_is_learnt_is_what_adapt_gives_for_the_same_labels(tmp_path: Path) 
     gallery, X, y = unlabelled(tmp_path / "g")
     ids = gallery.snapshot.ids.to_pylist()
     gallery.teach(ids[:40], [str(kind) for kind in y[:40]], background=[ids[50], ids[51]])
-    labels = np.full(len(X), -1)
-    labels[:40], labels[50], labels[51] = y[:40], 100, 101
-    wanted = adapt(Cosine().fit(X), X, labels=labels)
+    labels = [*map(str, y[:40])] + [None] * (len(X) - 40)
+    wanted = adapt(Cosine().fit(X), X, labels=labels, background=np.isin(np.arange(len(X)), [50, 51]))
     found = gallery._registry.load("2-taught")
     np.testing.assert_allclose(found.score(X[:5], X), wanted.metric.score(X[:5], X), rtol=1e-4)
+
+
+def test_a_taught_metric_names_the_kinds_of_the_user_and_background_is_none_of_them(tmp_path: Path) -> None:
+    X, y = kinds(600, 12, classes=20, seed=3)
+    gallery = Gallery.create(tmp_path / "g", dimension=12)
+    gallery.add_embeddings([row | {"label": None} for row in rows_of(y % 10)], X)
+    ids = np.array(gallery.snapshot.ids.to_pylist())
+    lighters, tugs, empty = (np.flatnonzero(y == kind) for kind in (0, 1, 2))
+    learnt = gallery.teach(
+        [*ids[lighters[:6]], *ids[tugs[:6]]], ["lighter"] * 6 + ["a tug"] * 6, background=[*ids[empty[:6]]]
+    )
+    assert "12 true labels of 2 kinds and 6 of background" in learnt.reason
+    metric = gallery.read_metric(learnt.metric)
+    assert isinstance(metric, KindLikelihoodRatio)
+    assert metric.kinds_.tolist() == ["a tug", "lighter"]
+    shares = metric.predict_proba(X)
+    assert (metric.predict(X[lighters[6:]]) == "lighter").all()
+    assert shares[lighters[6:], 1].mean() > 0.7
+    assert shares[empty[6:]].sum(axis=1).mean() < 0.1, "the background that was not marked is none of these, too"
+
+
+def test_one_kind_and_background_are_enough(tmp_path: Path) -> None:
+    X, y = kinds(600, 12, classes=20, seed=3)
+    gallery = Gallery.create(tmp_path / "g", dimension=12)
+    gallery.add_embeddings([row | {"label": None} for row in rows_of(y % 10)], X)
+    ids = np.array(gallery.snapshot.ids.to_pylist())
+    learnt = gallery.teach([*ids[y == 4][:5]], ["tug"] * 5, background=[*ids[y == 7][:5]])
+    assert "5 true labels of 1 kind and 5 of background" in learnt.reason
+    metric = gallery.read_metric(learnt.metric)
+    assert isinstance(metric, KindLikelihoodRatio)
+    share = metric.predict_proba(X)[:, 0]
+    assert share[y == 4].min() > share[y == 7].max()
 
 
 def test_too_few_labels_are_kept_and_change_nothing(tmp_path: Path) -> None:

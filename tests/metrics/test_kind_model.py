@@ -52,6 +52,27 @@ def test_a_kind_of_few_chips_is_wider(
         np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-9)
 
 
+def test_none_of_these_is_also_what_lies_near_a_chip_of_background(chips: tuple[Array, NDArray[np.int64]]) -> None:
+    X, y = chips
+    y = 2 * y
+    y[[3, 4]] = [-5, 3]  # sorted before the kinds, and between them
+    moments = PairMoments.of(X, y)
+    model = KindModel.of(moments, shrinkage=0.3, weighting="pairs", novelty=NOVELTY, background=[-5, 3])
+    named = [0, 2, 4]
+    counts = np.array([(y == kind).sum() for kind in named])
+    np.testing.assert_allclose(model.priors, [*(0.8 * counts / counts.sum()), 0.2])
+    centre = np.mean([X[y == kind].mean(axis=0) for kind in np.unique(y)], axis=0)
+    for x, found in zip(X, np.exp(model.log_posteriors(X, 3.0)), strict=True):
+        expected = [
+            share * multivariate_normal(X[y == kind].mean(axis=0), (1 + 1 / n) * model.within).pdf(x) ** (1 / 3)
+            for kind, n, share in zip(named, counts, model.priors, strict=False)
+        ]
+        none = [multivariate_normal(centre, model.total).pdf(x) ** (1 / 3)]
+        none += [multivariate_normal(X[row], 2 * model.within).pdf(x) ** (1 / 3) for row in (3, 4)]
+        joint_density = np.array([*expected, NOVELTY * np.mean(none)])
+        np.testing.assert_allclose(found, joint_density / joint_density.sum(), rtol=1e-9)
+
+
 def test_what_several_chips_say_multiplies(model: KindModel, chips: tuple[Array, NDArray[np.int64]]) -> None:
     several, weights = chips[0][[1, 4, 5]], np.array([1.0, 0.5, 0.5])
     found = np.exp(model.pooled(model.log_posteriors(several, 2.0), weights))

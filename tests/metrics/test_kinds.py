@@ -76,6 +76,26 @@ def test_scores_and_posteriors_are_the_sums_over_kinds(weighting: Any, novelty: 
     np.testing.assert_allclose(metric.predict_proba(a), posteriors, atol=1e-10)
 
 
+def test_the_score_of_a_kind_is_that_of_an_example_which_is_surely_of_it() -> None:
+    X, y = blobs()
+    keep = np.r_[0:20, 22:27, 30:48]  # kinds of different size
+    X, y = X[keep], y[keep]
+    a = blobs(seed=1)[0]
+    pseudo = KindLikelihoodRatio(novelty=0, temperature=2.0).fit(X, y)
+    moments = PairMoments.of(X, y, normalize=True)
+    with_pseudo_kinds = KindLikelihoodRatio(0.2, weighting="pairs").fit_moments(moments, fallback=pseudo)
+    for metric in (KindLikelihoodRatio(0.2, weighting="pairs").fit(X, y), with_pseudo_kinds):
+        shares = metric.predict_proba(a)
+        for position, kind in enumerate(("kind 0", "kind 1", "kind 2", "kind 3")):
+            prior = 0.8 * (y == kind).sum() / len(y)
+            np.testing.assert_allclose(metric.score_kind(kind, a), np.log(shares[:, position] / prior), atol=1e-9)
+    surely = X[y == "kind 1"].mean(axis=0)[None]
+    sure = KindLikelihoodRatio(temperature=0.01).fit(X, y)
+    np.testing.assert_allclose(np.exp(sure.score(surely, a)[0]), np.exp(sure.score_kind("kind 1", a)), atol=1e-9)
+    with pytest.raises(InputError, match=r"knows no kind 'kin 1'; did you mean kind 1\?"):
+        sure.score_kind("kin 1", a)
+
+
 def test_by_default_the_shared_covariance_is_shrunk_for_as_many_chips_as_are_free() -> None:
     X, y = blobs(dim=6)
     metric = KindLikelihoodRatio(normalize=False).fit(X, y)
@@ -163,7 +183,7 @@ def test_partitions_are_averaged() -> None:
     moments = [PairMoments.of(X, labels, normalize=True) for labels in (y, coarse)]
     both = KindLikelihoodRatio(novelty=0, temperature=2.0).fit_moments(*moments)
     np.testing.assert_allclose(np.exp(both.score(X, X)), np.mean(np.exp(each), axis=0), rtol=1e-8)
-    with pytest.raises(UnsupportedOperationError, match="several partitions into pseudo-kinds"):
+    with pytest.raises(UnsupportedOperationError, match="this metric has pseudo-kinds"):
         both.predict(X)
     with pytest.raises(InputError, match="use novelty=0"):
         KindLikelihoodRatio().fit_moments(*moments)
@@ -275,6 +295,22 @@ def test_what_is_of_no_kind_is_left_to_none_of_these() -> None:
 def test_data_without_kinds_are_refused_by_name(X: Any, y: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         KindLikelihoodRatio().fit(X, y)
+
+
+def test_background_is_none_of_the_kinds_and_cannot_be_all_there_is(tmp_path: Path) -> None:
+    X, y = blobs(kinds=4)
+    y = np.where(y == "kind 3", [f"empty {row}" for row in range(len(y))], y)
+    empty = [label for label in y.tolist() if label.startswith("empty")]
+    moments = PairMoments.of(X, y, normalize=True)
+    metric = KindLikelihoodRatio().fit_moments(moments, background=empty)
+    assert metric.kinds_.tolist() == ["kind 0", "kind 1", "kind 2"]
+    assert metric.predict_proba(X).shape == (48, 3)
+    metric.save(tmp_path / "metric")
+    np.testing.assert_array_equal(load_metric(tmp_path / "metric").score(X, X), metric.score(X, X))
+    with pytest.raises(InputError, match="needs labelled kinds and a novelty above 0"):
+        KindLikelihoodRatio(novelty=0).fit_moments(moments, background=empty)
+    with pytest.raises(InputError, match="every label is that of background"):
+        KindLikelihoodRatio().fit_moments(moments, background=moments.classes)
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,8 @@ def test_any_other_metric_that_is_not_fitted_says_so_whatever_it_is_asked(metric
         "threshold": (0.1,), "false_alarm_rate": (0.0,), "detection_rate": (0.0,), "posterior": (0.0, 0.1),
         "save": ("nowhere",), "shortlist_metric": (), "augment_query": (X,), "augment_gallery": (X,),
         "score_differences": (X,), "sample": (5, "same"), "score_query": (X, np.ones(len(X)), X),
-        "temper": (X, y), "predict": (X,), "predict_proba": (X,),
+        "temper": (X, y), "predict": (X,), "predict_proba": (X,), "terms": (X,), "pooled_terms": (X, np.ones(len(X))),
+        "terms_of": ("ship",), "score_kind": ("ship", X),
     }  # fmt: skip
     own = {name for name in dir(type(metric)) if callable(getattr(type(metric), name))}
     scikit_learn = {*dir(BaseEstimator), *dir(TransformerMixin)}

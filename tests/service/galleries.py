@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from starlette.testclient import TestClient
 
-from lookdown import Embedder, Gallery, GaussianLikelihoodRatio
+from lookdown import Embedder, Gallery, GaussianLikelihoodRatio, KindLikelihoodRatio
 from lookdown.gallery.index.thumbnails import thumbnail
 from lookdown.service import ServiceSettings, create_app
 
@@ -49,6 +49,15 @@ def make_gallery(folder: Path, *, calibrated: bool = True) -> Gallery:
     gallery.add_embeddings([_row(n, int(k), p) for n, (k, p) in enumerate(zip(kinds, pictures, strict=True))], x,
                            fingerprint=embedder.fingerprint)  # fmt: skip
     return gallery
+
+
+def use_kinds(gallery: Gallery) -> None:
+    """Put a metric into use that names the kinds of the gallery."""
+    x, labels = gallery.snapshot.embeddings(), gallery.snapshot.texts("label")
+    known = [label is not None for label in labels]
+    metric = KindLikelihoodRatio(temperature=2.0).fit(x[known], [label for label in labels if label is not None])
+    gallery._registry.use(gallery._registry.add(metric, "taught", "fitted to the labels").name)
+    gallery.refresh()
 
 
 def _row(number: int, kind: int, picture: NDArray[np.uint8]) -> dict[str, Any]:

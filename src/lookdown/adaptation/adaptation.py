@@ -18,7 +18,7 @@ from lookdown.adaptation.target_metric import estimate, normalizes, target_clust
 from lookdown.adaptation.ward_tree import TREE_ROWS
 from lookdown.errors import InputError, UnsupportedOperationError
 from lookdown.metrics import Metric, MixtureLikelihoodRatio
-from lookdown.metrics.inputs import PartialLabels, as_partial_labels
+from lookdown.metrics.inputs import PartialLabels
 from lookdown.progress import Progress, no_progress
 
 __all__ = ["Adaptation", "Method", "adapt"]
@@ -97,6 +97,7 @@ def adapt(
     clusters: int | Literal["auto"] = "auto",
     method: Method | AdaptationSettings = "auto",
     labels: PartialLabels | None = None,
+    background: ArrayLike | None = None,
     cluster_by: ArrayLike | None = None,
     seed: int = 0,
     progress: Progress = no_progress,
@@ -112,6 +113,8 @@ def adapt(
         clusters it keeps the source metric, and says so. `AdaptationSettings` are for other variants. A mixture is
         always fitted to one set of clusters, by K-means.
     labels: true labels, and None, NaN or -1 where there are none; the more there are, the less pseudo-labels count.
+        By default the new metric names their kinds: `predict` says which of them a chip shows.
+    background: marks images that show no object; they are of none of the kinds, and their labels are not read.
     cluster_by: embeddings of the same images to find clusters by, if there are steadier ones than X: the mean over
         quarter turns of an image changes little with the heading of its object.
     seed: of the clustering; the same seed gives the same metric.
@@ -128,7 +131,7 @@ def adapt(
     """
     embeddings, by = checked_embeddings(metric, X, cluster_by)
     settings = _settings(method, metric)
-    target = Target(metric, embeddings, by, settings, *as_partial_labels(labels, len(embeddings), name="labels"))
+    target = Target.of(metric, embeddings, by, settings, labels, background)
     target.refuse_useless_labels()
     _refuse_count(clusters, min(len(embeddings), TREE_ROWS if settings.levels else SAMPLE_ROWS))
     normalize = normalizes(metric)

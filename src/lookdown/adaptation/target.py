@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +18,14 @@ from lookdown.adaptation.target_metric import estimate, estimate_kinds, normaliz
 from lookdown.adaptation.ward_tree import WardTree
 from lookdown.errors import InputError
 from lookdown.metrics import GaussianLikelihoodRatio, KindLikelihoodRatio, Metric, MixtureLikelihoodRatio
-from lookdown.metrics.inputs import Embeddings, refuse_non_finite, refuse_zero
+from lookdown.metrics.inputs import (
+    Embeddings,
+    PartialLabels,
+    as_flags,
+    known_labels,
+    refuse_non_finite,
+    refuse_zero,
+)
 from lookdown.metrics.pair_moments import PairMoments
 
 __all__ = ["Basis", "Target", "checked_embeddings"]
@@ -32,11 +40,13 @@ class Basis:
     clusters: Clusters | WardTree
     pseudo: PairMoments
     labelled: PairMoments | None
+    names: NDArray[Any]  # of the labelled kinds
 
     def metric(self) -> GaussianLikelihoodRatio | KindLikelihoodRatio:
         """Estimate the metric."""
         if self.settings.ratio == "kinds":
-            return estimate_kinds(self.source, self.settings, self.pseudo, self.labelled, self.clusters.cuts)
+            cuts = self.clusters.cuts
+            return estimate_kinds(self.source, self.settings, self.pseudo, self.labelled, cuts, self.names)
         covariances = Covariances.of(self.pseudo, weighting(self.source, self.settings), self.clusters.cuts)
         return estimate(self.source, self.settings, covariances, self.labelled)
 
@@ -47,7 +57,10 @@ class Basis:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The images of the target: embeddings, what clusters are found by, and labels where `known`."""
+    """The images of the target: embeddings, what clusters are found by, and labels where `known`.
+
+    A label is the number of its kind in `names`; a chip of background has one of its own, beyond these.
+    """
 
     source: Metric
     embeddings: Rows
@@ -55,6 +68,29 @@ class Target:
     settings: AdaptationSettings
     labels: NDArray[np.int64]
     known: NDArray[np.bool_]
+    names: NDArray[Any]
+
+    @classmethod
+    def of(
+        cls,
+        source: Metric,
+        embeddings: Rows,
+        by: Rows,
+        settings: AdaptationSettings,
+        labels: PartialLabels | None,
+        background: ArrayLike | None,
+    ) -> Self:
+        """Number the labels; those of background are not read."""
+        images = len(embeddings)
+        empty = as_flags(background, images, name="background")
+        known, texts = np.zeros(images, np.bool_), np.empty(0, np.int64)
+        if labels is not None:
+            known, texts = known_labels(labels, images, name="labels", skip_minus_one=True)
+        names, codes = np.unique(texts[~empty[known]], return_inverse=True)
+        numbers = np.zeros(images, np.int64)
+        numbers[known & ~empty] = codes
+        numbers[empty] = len(names) + np.arange(empty.sum())
+        return cls(source, embeddings, by, settings, numbers, known | empty, names)
 
     def refuse_useless_labels(self) -> None:
         """Raise InputError if there are labels, but no pairs of same and different kinds."""
@@ -62,7 +98,7 @@ class Target:
         if self.known.any() and (len(counts) < 2 or counts.max() < 2):
             raise InputError(
                 f"{self.known.sum()} labels of {len(counts)} classes make no same and different pairs; label at least "
-                "two images of one class and one of another, or omit `labels`"
+                "two images of one class and one of another or of background, or omit `labels`"
             )
 
     @property
@@ -73,8 +109,11 @@ class Target:
 
     @property
     def labels_in_words(self) -> str:
-        """The number of true labels and of their kinds."""
-        return f"{self.known.sum():,} true labels of {len(np.unique(self.labels[self.known]))} kinds"
+        """The number of true labels, of their kinds, and of chips of background."""
+        kinds = len(self.names)
+        empty = int((self.labels[self.known] >= kinds).sum())
+        words = f"{self.known.sum() - empty:,} true labels of {kinds} kind{'' if kinds == 1 else 's'}"
+        return words + (f" and {empty:,} of background" if empty else "")
 
     def labelled_moments(self) -> PairMoments | None:
         """Return the moments of the pairs with true labels, None without labels."""
@@ -96,7 +135,7 @@ class Target:
             soft = soft_covariances(self.embeddings[:], clusters, self.settings, self.by[:])
             return estimate(self.source, self.settings, soft, self.labelled_moments()), None
         moments = pseudo_moments(self.embeddings, clusters, self.settings, self.by)
-        basis = Basis(self.source, self.settings, clusters, moments, self.labelled_moments())
+        basis = Basis(self.source, self.settings, clusters, moments, self.labelled_moments(), self.names)
         return basis.metric(), basis
 
     def _mixed_labels(self, clusters: Clusters) -> NDArray[np.int64]:

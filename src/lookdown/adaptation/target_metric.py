@@ -80,27 +80,34 @@ def estimate_kinds(
     pseudo: PairMoments | None,
     labelled: PairMoments | None = None,
     cuts: NDArray[np.int64] | None = None,
+    names: NDArray[Any] | None = None,
 ) -> KindLikelihoodRatio:
     """Return the ratio of labelled kinds, of the pseudo-kinds of every cut, or of both; either may be missing.
 
     Where both are there, pseudo-kinds compare chips that are of none of the labelled kinds.
+
+    names: of the labelled kinds 0, 1, ...; each class beyond them is a chip of background.
     """
     parameters: dict[str, Any] = {
         "shrinkage": _parameters(source, settings)["shrinkage"],
         "weighting": weighting(source, settings),
         "normalize": normalizes(source),
     }
-    metric = None
+    metric = pseudo_kinds = None
     if pseudo is not None:
         cuts = np.arange(len(pseudo.classes))[None] if cuts is None else cuts
         partitions = [pseudo.regrouped(cut[pseudo.classes]) for cut in cuts]
-        metric = KindLikelihoodRatio(0.0, settings.temperature, **parameters).fit_moments(*partitions)
+        metric = pseudo_kinds = KindLikelihoodRatio(0.0, settings.temperature, **parameters).fit_moments(*partitions)
+        if metric.names_kinds:
+            del metric.kinds_  # one cut, whose clusters have no names either
     if labelled is not None:
         each = labelled.counts[labelled.counts > 1].mean()
         novelty, temperature = np.clip(_NOVELTY / each, *_NOVELTIES), np.clip(_TEMPERATURE / each, *_TEMPERATURES)
-        metric = KindLikelihoodRatio(float(novelty), float(temperature), **parameters).fit_moments(
-            labelled, fallback=metric
-        )
+        names = labelled.classes if names is None else names
+        background = labelled.classes[len(names) :]
+        metric = KindLikelihoodRatio(float(novelty), float(temperature), **parameters)
+        metric.fit_moments(labelled, fallback=pseudo_kinds, background=background)
+        metric.kinds_ = names
     assert metric is not None
     metric.pseudo_labelled_ = True
     return metric

@@ -12,7 +12,12 @@ from lookdown.cli.shared_options import AsJson, Engine, Uri
 
 def search(
     gallery: Annotated[Path, typer.Argument(help="folder written by `lookdown index`")],
-    examples: Annotated[list[str], typer.Argument(help="images of what to find, or ids of chips in the gallery")],
+    examples: Annotated[
+        list[str] | None, typer.Argument(help="images of what to find, or ids of chips in the gallery")
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="instead of examples: a kind that the metric knows, such as a label of yours")
+    ] = None,
     k: Annotated[int | None, typer.Option("-k", min=1, help="how many hits; 50 unless a rate is given")] = None,
     false_alarm_rate: Annotated[
         float | None, typer.Option("--false-alarm-rate", help="instead of -k: all that this rate accepts, 1e-3 say")
@@ -66,7 +71,8 @@ def search(
         if check_path(path, overwrite=overwrite) != suffix:
             raise InputError(f"{path} should end in {suffix}")
     request = SearchRequest(
-        examples=examples,
+        examples=examples or (),
+        kind=kind,
         counter_examples=counter_examples or (),
         k=k,
         false_alarm_rate=false_alarm_rate,
@@ -94,5 +100,6 @@ def search(
         typer.echo(f"embedded by {opened.embedded_by}", err=True)
     typer.echo(to_json(results) if as_json else table(results, width=get_terminal_size().columns))
     for path in files.values():
-        for remark in write(results, path, overwrite=overwrite, query_thumbnail=opened.picture(examples[0])):
+        picture = opened.picture(examples[0]) if examples else None
+        for remark in write(results, path, overwrite=overwrite, query_thumbnail=picture):
             typer.echo(remark, err=True)

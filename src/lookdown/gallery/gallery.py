@@ -314,9 +314,10 @@ class Gallery:
 
     def search(
         self,
-        examples: Example | Sequence[Example],
+        examples: Example | Sequence[Example] = (),
         k: int | None = None,
         *,
+        kind: str | None = None,
         counter_examples: Example | Sequence[Example] = (),
         false_alarm_rate: float | None = None,
         where: Where | None = None,
@@ -333,6 +334,7 @@ class Gallery:
 
         examples: images, embeddings or ids of chips; a score is the mean over them.
         k: how many hits.
+        kind: instead of examples, a kind that the metric knows by name.
         counter_examples: what the hits should not be like.
         false_alarm_rate: instead of `k`, accept what a chip of another kind reaches this often.
         where: which chips to search.
@@ -344,11 +346,13 @@ class Gallery:
         rerank: order the hits by their k-reciprocal neighbours.
 
             gallery.search("ferry.jpg", k=10)
+            gallery.search(kind="tanker")
             gallery.search(["tanker-0003", "tanker-0004"], false_alarm_rate=1e-3, where=Where(since="2025-03-01"))
         """
         return self.answer(
             SearchRequest(
                 examples=examples,
+                kind=kind,
                 counter_examples=counter_examples,
                 k=k,
                 false_alarm_rate=false_alarm_rate,

@@ -63,20 +63,21 @@ def estimate(
         raise GalleryError(f"{snapshot.folder} holds no chips yet; add some with `lookdown index`")
     source = registry.names()[0]
     labelled = _labelled(snapshot, labels)
-    classes = _classes(snapshot, labelled)
-    counts = np.unique(classes[labelled], return_counts=True)[1]
-    if labelled.any() and (len(counts) < 2 or counts.max() < 2):
+    empty = labelled & snapshot.columns.background
+    names, counts = _names(snapshot, labelled & ~empty)
+    if labelled.any() and (len(counts) + empty.sum() < 2 or counts.max(initial=0) < 2):
         if kind == "taught":
             reason = f"{labelled.sum()} labels make no pairs yet; label two of a kind, and another kind or background"
             return MetricUpdate(metric=registry.current, changed=False, helped=False, reason=reason)
-        labelled[:] = False
+        labelled[:] = empty[:] = False
     with nullcontext(snapshot.embeddings()) if shards is None else shards(snapshot) as embeddings:
         adaptation = adapt(
             registry.load(source),
             embeddings,
             clusters=clusters,
             method=method,
-            labels=classes if labelled.any() else None,
+            labels=names if labelled.any() else None,
+            background=empty,
             seed=seed,
             progress=progress,
         )
@@ -136,10 +137,9 @@ def _labelled(snapshot: Snapshot, labels: Labels) -> NDArray[np.bool_]:
     return labelled & (snapshot.marked | (labels == "all")) & (labels != "none")
 
 
-def _classes(snapshot: Snapshot, labelled: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the class of each chip, -1 without a label; each background chip is a class of its own."""
+def _names(snapshot: Snapshot, labelled: NDArray[np.bool_]) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
+    """Return the label of each of these chips, None for the others, and how many chips each label has."""
     labels = snapshot.columns.labels
-    classes = np.where(labelled, labels.codes, -1).astype(np.int64)
-    empty = np.flatnonzero(labelled & snapshot.columns.background)
-    classes[empty] = len(labels.values) + np.arange(len(empty))
-    return classes
+    texts = np.array([*labels.values, None], object)
+    counts = np.unique(labels.codes[labelled], return_counts=True)[1]
+    return texts[np.where(labelled, labels.codes, -1)], counts

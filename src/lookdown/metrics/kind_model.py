@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import Literal, Self
 
 import numpy as np
-from scipy.special import log_softmax
+from numpy.typing import ArrayLike
+from scipy.special import log_softmax, logsumexp
 
 from lookdown.metrics.covariance import inverse, refuse_unusable, shrink, shrinkage_amount
 from lookdown.metrics.inputs import Array, Embeddings
@@ -24,20 +25,35 @@ class KindModel:
 
     The mean of a kind is known from n chips only, so a further chip of it scatters about that mean with (1 + 1/n) of
     the shared covariance: a kind of two chips is wider than one of a thousand.
+
+    Chips that are known to be background, b of them, show none of the kinds. "None of these" is then the mean of the
+    wider Gaussian and of one around each such chip, as wide as a kind known from one chip.
     """
 
-    means: Array  # (c, d)
-    counts: Array  # (c,), the chips behind each mean
+    means: Array  # (c + b, d), of the kinds and then of the chips of background
+    counts: Array  # (c + b,), the chips behind each mean
     within: Array  # (d, d), the covariance of a kind, shrunk
     total: Array  # (d, d), the covariance of all objects, shrunk
     priors: Array  # (c + 1,), the share of each kind, and of none
 
     @classmethod
     def of(
-        cls, moments: PairMoments, *, shrinkage: float | Literal["auto"], weighting: Weighting, novelty: float
+        cls,
+        moments: PairMoments,
+        *,
+        shrinkage: float | Literal["auto"],
+        weighting: Weighting,
+        novelty: float,
+        background: ArrayLike = (),
     ) -> Self:
-        """Estimate kinds from the moments of labelled chips; `novelty` is the share of chips that show none."""
-        counts, kinds = moments.counts.astype(np.float64), len(moments.classes)
+        """Estimate kinds from the moments of labelled chips.
+
+        novelty: the share of chips that show none of the kinds.
+        background: the classes of the moments that are no kinds, but a chip of background each.
+        """
+        empty = np.isin(moments.classes, background)
+        order, kinds = np.argsort(empty, kind="stable"), int((~empty).sum())
+        counts = moments.counts[order].astype(np.float64)
         same, different = moments.covariances("classes")
         refuse_unusable(same, different, moments.mean)
         within = moments.scatters.sum(axis=0) / moments.free[0]
@@ -45,8 +61,8 @@ class KindModel:
             shrink(covariance, shrinkage_amount(shrinkage, covariance, samples))
             for covariance, samples in zip((within, different / 2), moments.free, strict=True)
         )
-        shares = counts / counts.sum() if weighting == "pairs" else np.full(kinds, 1 / kinds)
-        return cls(moments.means, counts, within, total, np.r_[(1 - novelty) * shares, novelty])
+        shares = counts[:kinds] / counts[:kinds].sum() if weighting == "pairs" else np.full(kinds, 1 / kinds)
+        return cls(moments.means[order], counts, within, total, np.r_[(1 - novelty) * shares, novelty])
 
     def log_posteriors(self, X: Embeddings, temperature: float) -> Array:
         """Return log P(kind | x), (rows, kinds + 1), none of them last; a higher temperature is less sure."""
@@ -59,7 +75,10 @@ class KindModel:
         values[:, :-1] = values[:, :-1] * scales + self._log_heights
         values[:, -1] = np.einsum("ij,ij->i", rows @ wide, rows) / -2
         values /= temperature
-        return self._normalized(values)
+        kinds, parts = len(self.priors) - 1, len(scales) + 2 - len(self.priors)
+        if parts > 1:
+            values[:, kinds] = logsumexp(values[:, kinds:], axis=1) - np.log(parts)
+        return self._normalized(values[:, : kinds + 1])
 
     def pooled(self, log_posteriors: Array, weights: Array, together: float = 0.0) -> Array:
         """Return log P(kind | several chips of one kind), (1, kinds + 1): P(c) times the product of P(c | x) / P(c).
@@ -88,7 +107,7 @@ class KindModel:
 
     @cached_property
     def _centre(self) -> Array:
-        """The mean of the kinds, from which all is measured: far from the origin, squares would lose their digits."""
+        """The mean of all means, from which all is measured: far from the origin, squares would lose their digits."""
         return np.asarray(self.means.mean(axis=0))
 
     @cached_property

@@ -16,6 +16,7 @@ from lookdown.metrics.kind_model import MODEL_ARRAYS, KindModel
 from lookdown.metrics.metric import Metric
 from lookdown.metrics.pair_moments import PairMoments, Weighting, check_moments
 from lookdown.metrics.pairwise import paired_differences
+from lookdown.suggestions import did_you_mean
 
 __all__ = ["KindLikelihoodRatio", "Terms"]
 
@@ -46,8 +47,8 @@ class KindLikelihoodRatio(Metric):
     weighting: `classes`: all kinds are equally frequent; `pairs`: as frequent as in the training set.
     normalize: put embeddings on the unit sphere first.
 
-    Attributes: `kinds_`, their labels, sorted; `temperature_`; `fallback_`, the metric of two chips of none of them,
-    or None; `n_features_in_`, dimensions.
+    Attributes: `kinds_`, their labels, sorted, unless they are pseudo-kinds; `temperature_`; `fallback_`, the metric of
+    two chips of none of them, or None; `n_features_in_`, dimensions.
 
     >>> import lookdown, numpy as np
     >>> rng = np.random.default_rng(0)
@@ -80,19 +81,26 @@ class KindLikelihoodRatio(Metric):
         """Estimate the kinds from labelled embeddings."""
         return self.fit_moments(PairMoments.of(X, y, normalize=self.normalize))  # type: ignore[arg-type]
 
-    def fit_moments(self, *partitions: PairMoments, fallback: Metric | None = None) -> Self:
+    def fit_moments(self, *partitions: PairMoments, fallback: Metric | None = None, background: ArrayLike = ()) -> Self:
         """Estimate the kinds from moments that were gathered in batches, over shards or on several machines.
 
         partitions: the moments of the kinds. With several partitions of the same chips, such as clusterings into more
             and fewer pseudo-kinds, the ratio is the mean of theirs.
         fallback: a fitted metric for two chips of none of the kinds; by default the ratio of differences of the same
             moments. It must give log-likelihood ratios.
+        background: the labels among those of the moments that are no kinds, but of one chip of background each. Such
+            chips say how "none of these" looks.
         """
         self._check_parameters(len(partitions))
         for moments in partitions:
             check_moments(moments, normalize=self.normalize)
+        empty = np.asarray(background)
+        if len(empty):
+            self._refuse_background(partitions, empty)
         models = [
-            KindModel.of(part, shrinkage=self.shrinkage, weighting=self.weighting, novelty=self.novelty)
+            KindModel.of(
+                part, shrinkage=self.shrinkage, weighting=self.weighting, novelty=self.novelty, background=empty
+            )
             for part in partitions
         ]
         if self.novelty and fallback is None:
@@ -106,7 +114,8 @@ class KindLikelihoodRatio(Metric):
         if hasattr(self, "kinds_"):
             del self.kinds_
         if len(partitions) == 1:
-            self.kinds_: NDArray[Any] = partitions[0].classes
+            classes = partitions[0].classes
+            self.kinds_: NDArray[Any] = classes[~np.isin(classes, empty)]
         return self
 
     def temper(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -152,6 +161,15 @@ class KindLikelihoodRatio(Metric):
         query, rows = self.pooled_terms(examples, weights), self.terms(gallery, "gallery")
         return np.asarray(_log_ratio(query, rows, self._differences("score_query", examples, weights, gallery))[0])
 
+    def score_kind(self, kind: object, gallery: ArrayLike) -> Embeddings:
+        """Return the log-likelihood ratio of each gallery row to an example that is surely of a kind.
+
+        It is log P(kind | x) - log P(kind).
+
+        kind: one of `kinds_`.
+        """
+        return np.asarray(_log_ratio(self.terms_of(kind), self.terms(gallery, "gallery"), None)[0])
+
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return P(kind | x), (rows, kinds) in the order of `kinds_`; what is left to 1 is "none of these"."""
         self._named_kinds("predict")
@@ -163,12 +181,16 @@ class KindLikelihoodRatio(Metric):
         shares = self._models[0].log_posteriors(self._prepare(X, "X"), self.temperature_)[:, :-1]
         return np.asarray(kinds[shares.argmax(axis=1)])
 
+    @property
+    def names_kinds(self) -> bool:
+        """Whether its kinds have names, so that it can say which of them a chip shows; pseudo-kinds have none."""
+        return hasattr(self, "kinds_")
+
     def _named_kinds(self, wanted: str) -> NDArray[Any]:
         self._require_fit()
-        if len(self._models) > 1:
+        if not self.names_kinds:
             raise UnsupportedOperationError(
-                f"{wanted} needs kinds with names, and this metric has several partitions into pseudo-kinds; fit it to "
-                "labelled chips"
+                f"{wanted} needs kinds with names, and this metric has pseudo-kinds; fit it to labelled chips"
             )
         return self.kinds_
 
@@ -185,6 +207,20 @@ class KindLikelihoodRatio(Metric):
         rows = self._prepare(X, name)
         terms = self._terms_of([model.log_posteriors(rows, self.temperature_) for model in self._models])
         return self._with_fallback(terms, lambda fallback: fallback.terms(X, name))
+
+    def terms_of(self, kind: object) -> Terms:
+        """Return the same for one chip that is surely of a kind, which is one of `kinds_`."""
+        names = list(map(str, self._named_kinds("a kind without an example").tolist()))
+        if str(kind) not in names:
+            raise InputError(f"the metric knows no kind {str(kind)!r}; {did_you_mean(kind, names)}")
+        position, shares = names.index(str(kind)), np.zeros((1, self._share_count))
+        shares[0, position] = 1 / np.sqrt(self._models[0].priors[position])
+        return Terms(shares, np.array([-np.inf]))
+
+    @property
+    def _share_count(self) -> int:
+        own = sum(len(model.priors) - 1 for model in self._models)
+        return own + (self.fallback_._share_count if isinstance(self.fallback_, KindLikelihoodRatio) else 0)
 
     def pooled_terms(self, examples: ArrayLike, weights: ArrayLike) -> Terms:
         """Return the same for several examples as one query, as `score_query` takes them."""
@@ -248,6 +284,15 @@ class KindLikelihoodRatio(Metric):
             raise InputError(
                 f"{partitions} partitions are all pseudo-kinds, so no chip is of none of them; use novelty=0"
             )
+
+    def _refuse_background(self, partitions: tuple[PairMoments, ...], empty: NDArray[Any]) -> None:
+        if len(partitions) > 1 or not self.novelty:
+            raise InputError(
+                "background shows none of the kinds, so it needs labelled kinds and a novelty above 0; omit "
+                "`background`, or raise `novelty`"
+            )
+        if np.isin(partitions[0].classes, empty).all():
+            raise InputError("every label is that of background, so there is no kind; label two chips of a kind")
 
     def _state(self) -> dict[str, Any]:
         kinds = getattr(self, "kinds_", None)

@@ -28,14 +28,17 @@ _SIDE_PIXELS = 256  # our own thumbnails have up to 144
 
 
 def search_answer(
-    results: Results, embedding: NDArray[np.float32], thumbnail: bytes | None, chip: str | None
+    results: Results, embedding: NDArray[np.float32] | None, thumbnail: bytes | None, chip: str | None
 ) -> dict[str, Any]:
-    """Return the results of a search, and its first example: (views, d) embeddings, a JPEG, and an id."""
-    views = embedding if len(embedding) > 1 else embedding[0]
-    url = None if thumbnail is None else f"data:image/jpeg;base64,{base64.b64encode(thumbnail).decode()}"
+    """Return the results of a search, and its first example, if any: (views, d) embeddings, a JPEG, and an id."""
+    example = None
+    if embedding is not None:
+        views = embedding if len(embedding) > 1 else embedding[0]
+        url = None if thumbnail is None else f"data:image/jpeg;base64,{base64.b64encode(thumbnail).decode()}"
+        example = {"chip": chip, "embedding": views.tolist(), "thumbnail": url}
     return {
         **search_fields(results),
-        "example": {"chip": chip, "embedding": views.tolist(), "thumbnail": url},
+        "example": example,
         "hits": [
             hit_fields(hit) | {"footprint": _geometry(hit.footprint), "thumbnail": thumbnail_address(hit.id)}
             for hit in results.hits

@@ -68,10 +68,14 @@ class SearchBody(_Body):
         {"examples": ["tanker-0003"], "k": 20},
         {"examples": ["tanker-0003"], "false_alarm_rate": 0.001, "where": {"since": "2025-03-01"}},
         {"examples": ["tanker-0003", "tanker-0004"], "counter_examples": ["tug-0001"], "k": 20},
+        {"kind": "tanker", "k": 20},
     ]})  # fmt: skip
 
     examples: ExampleList = Field(
         default_factory=list, description="ids of chips, embeddings, or lists of embeddings of one object"
+    )
+    kind: Label | None = Field(
+        default=None, description="instead of examples: a kind that the metric knows by name", examples=["tanker"]
     )
     counter_examples: ExampleList = Field(default_factory=list, description="what the hits should not be like")
     k: Annotated[int, Field(ge=1, le=1_000)] | None = Field(
@@ -201,6 +205,12 @@ class HitAnswer(_ChipFields):
     score: float | None
     posterior: float | None
     false_alarm_rate: EstimateAnswer | None
+    kind: str | None = Field(
+        description="the likeliest of the kinds that the metric knows; null for none of these, or if it knows no kinds"
+    )
+    kind_probability: float | None = Field(
+        description="of that kind, or of none of these; null if the metric knows no kinds"
+    )
     polygon: str | None = Field(description="WKT in pixels of the scene; null for a whole image")
     merged: int = Field(description="how many other windows of the scene show the same object")
 
@@ -217,7 +227,7 @@ class SearchAnswer(BaseModel):
     """Hits, best first, and what they are worth: the fields of `Results` in Python."""
 
     query: str = Field(description="what was searched for, in words")
-    example: FirstExampleAnswer
+    example: FirstExampleAnswer | None = Field(description="null for a kind")
     hits: list[HitAnswer]
     accepted: int = Field(description="hits in all; where they were cut, windows farther down are not merged")
     truncated: bool

@@ -94,7 +94,8 @@ def found(*hits: Hit, **changes: Any) -> Results:
 
 def named(name: str, **changes: Any) -> Hit:
     """A hit that bears a name wherever it can."""
-    return hit(**(dict.fromkeys(("id", "label", "scene", "time", "sensor", "source"), name) | changes))
+    names = dict.fromkeys(("id", "label", "kind", "scene", "time", "sensor", "source"), name)
+    return hit(**(names | {"kind_probability": 0.8} | changes))
 
 
 def naughty() -> Results:

@@ -138,6 +138,12 @@ def test_a_hit_has_its_figures_and_where_it_is_from() -> None:
     assert page.texts["span"] == ["1"]
 
 
+def test_the_kind_that_a_hit_is_taken_for_is_among_its_figures() -> None:
+    page = Page(to_html(found(hit(kind="F-16", kind_probability=0.93), hit(kind_probability=0.62))))
+    kinds = [value for name, value in zip(page.texts["dt"], page.texts["dd"], strict=True) if name == "kind"]
+    assert kinds == ["F-16, 93 %", "none of these, 62 %"]
+
+
 def test_what_is_not_known_is_not_shown() -> None:
     page = Page(to_html(found(bare(), bare(background=True), bare(score=math.nan))))
     assert page.texts["dt"] == ["score"] * 3

@@ -48,6 +48,8 @@ def test_every_column_has_its_value() -> None:
         "false_alarm_rate_method": "empirical",
         "false_alarm_rate_supported": "true",
         "label": "cargo ship",
+        "kind": "",
+        "kind_probability": "",
         "background": "false",
         "scene": "harbour-001",
         "time": "2025-03-04T10:12:00Z",
@@ -60,6 +62,12 @@ def test_every_column_has_its_value() -> None:
     }
 
 
+def test_the_kind_that_a_hit_is_taken_for_has_two_columns() -> None:
+    known, none = read(found(hit(kind="F-16", kind_probability=0.93), hit(kind_probability=0.62)))
+    assert (known["kind"], known["kind_probability"]) == ("F-16", "0.93")
+    assert (none["kind"], none["kind_probability"]) == ("", "0.62")
+
+
 def test_lines_end_as_the_standard_says() -> None:
     text = to_csv(found(hit(), bare()))
     assert text.count("\r\n") == 3
@@ -67,7 +75,7 @@ def test_lines_end_as_the_standard_says() -> None:
 
 
 def test_names_come_back_as_they_were_but_for_the_apostrophe() -> None:
-    for name in ("id", "label", "scene", "time", "sensor", "source"):
+    for name in ("id", "label", "kind", "scene", "time", "sensor", "source"):
         for row, given in zip(read(naughty()), NAUGHTY, strict=True):
             assert row[name] in (given, f"'{given}")
 
@@ -75,7 +83,7 @@ def test_names_come_back_as_they_were_but_for_the_apostrophe() -> None:
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_no_text_runs_as_a_formula(formula: str) -> None:
     row = read(found(named(formula, polygon=formula, footprint=formula)))[0]
-    for name in ("id", "label", "scene", "time", "sensor", "source", "polygon", "footprint"):
+    for name in ("id", "label", "kind", "scene", "time", "sensor", "source", "polygon", "footprint"):
         assert row[name] == f"'{formula}"
 
 
@@ -98,7 +106,7 @@ def test_what_is_no_number_or_not_known_is_empty() -> None:
     empty = {name for name, value in row.items() if value == ""}
     assert empty == {
         "score", "posterior", "false_alarm_rate", "false_alarm_rate_low", "false_alarm_rate_high", "label",
-        "time", "sensor", "gsd", "polygon", "footprint",
+        "kind", "kind_probability", "time", "sensor", "gsd", "polygon", "footprint",
     }  # fmt: skip
 
 

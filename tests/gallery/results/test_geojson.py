@@ -106,7 +106,8 @@ def test_what_is_no_number_or_not_known_is_null(tmp_path: Path) -> None:
     odd = bare(score=math.inf, false_alarm_rate=rate, footprint="POINT (1 2)")
     (feature,) = json.loads(to_geojson(found(odd)))["features"]
     assert [name for name, value in feature["properties"].items() if value is None] == [
-        "score", "posterior", "false_alarm_rate", "false_alarm_rate_low", "false_alarm_rate_high", "label", "time",
+        "score", "posterior", "false_alarm_rate", "false_alarm_rate_low", "false_alarm_rate_high", "label", "kind",
+            "kind_probability", "time",
         "sensor", "gsd", "polygon",
     ]  # fmt: skip
     assert len(opened(found(odd), tmp_path)) == 1

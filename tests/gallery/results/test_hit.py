@@ -122,7 +122,8 @@ def test_rows_have_the_same_keys_whatever_is_known() -> None:
     assert list(first) == list(second)
     assert [name for name, value in second.items() if value is None] == [
         "posterior", "false_alarm_rate", "false_alarm_rate_low", "false_alarm_rate_high", "false_alarm_rate_method",
-        "false_alarm_rate_supported", "label", "time", "sensor", "gsd", "polygon", "footprint",
+        "false_alarm_rate_supported", "label", "kind", "kind_probability", "time", "sensor", "gsd", "polygon",
+        "footprint",
     ]  # fmt: skip
 
 

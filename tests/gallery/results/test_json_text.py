@@ -41,6 +41,8 @@ def test_everything_is_there() -> None:
                 "value": 0.001, "low": 0.0005, "high": 0.002, "method": "empirical", "supported": True,
             },
             "label": "cargo ship",
+            "kind": None,
+            "kind_probability": None,
             "background": False,
             "scene": "harbour-001",
             "time": "2025-03-04T10:12:00Z",
@@ -85,7 +87,8 @@ def test_what_is_no_number_is_null(value: float) -> None:
 def test_what_is_not_known_is_null_and_nothing_found_is_an_empty_list() -> None:
     (record,) = read(found(bare()))["hits"]
     assert [name for name, value in record.items() if value is None] == [
-        "posterior", "false_alarm_rate", "label", "time", "sensor", "gsd", "polygon", "footprint",
+        "posterior", "false_alarm_rate", "label", "kind", "kind_probability", "time", "sensor", "gsd", "polygon",
+        "footprint",
     ]  # fmt: skip
     assert read(found(expected_false_hits=None)) | {"hits": []} == read(found(expected_false_hits=None))
 

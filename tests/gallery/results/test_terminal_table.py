@@ -54,6 +54,15 @@ def test_a_mark_in_a_cell_is_explained_below() -> None:
     assert "?" not in table(found(hit()))
 
 
+def test_the_kind_that_a_hit_is_taken_for_has_a_column_and_a_sentence() -> None:
+    text = table(found(hit(kind="F-16", kind_probability=0.931), hit(kind_probability=0.62), bare()), width=140)
+    assert rows(text)[1].split()[5:7] == ["label", "kind"]
+    begin = rows(text)[1].index("kind")
+    assert [line[begin:].split("  ")[0] for line in rows(text)[2:]] == ["F-16, 93 %", "none of these, 62 %", "-"]
+    assert "Kind: the likeliest of the kinds that the metric knows, or none of these." in text
+    assert "Kind:" not in table(found(hit()))
+
+
 def test_columns_that_are_empty_are_left_out() -> None:
     lines = rows(table(found(bare(), bare(background=True), expected_false_hits=None)))
     assert lines[0].split() == ["rank", "id", "score", "label", "scene"]

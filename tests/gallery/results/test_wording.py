@@ -12,12 +12,31 @@ from lookdown.gallery.results.wording import (
     expectation,
     explanations,
     headline,
+    kind_text,
     one_line,
     posterior_text,
     rate_text,
     score_text,
 )
 from lookdown.metrics.estimate import Estimate
+
+
+@pytest.mark.parametrize(
+    ("kind", "probability", "text"),
+    [
+        ("F-16", 0.931, "F-16, 93 %"),
+        ("F-16", 0.9962, "F-16, 99.6 %"),
+        ("F-16", 0.9999, "F-16, >99.9 %"),
+        ("a\nb", 0.004, "a b, <1 %"),
+        (None, 0.5, "none of these, 50 %"),
+        ("F-16", math.nan, "-"),
+        (None, None, "-"),
+    ],
+)
+def test_a_kind_has_its_probability_and_is_never_certain(
+    kind: str | None, probability: float | None, text: str
+) -> None:
+    assert kind_text(kind, probability) == text
 
 
 def test_the_headline_says_what_was_searched_and_how() -> None:

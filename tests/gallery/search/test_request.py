@@ -40,6 +40,9 @@ def test_what_can_be_asked() -> None:
     ("changes", "told"),
     [
         ({"examples": []}, "nothing to search for"),
+        ({"kind": "tug"}, "give `examples` or `kind`, not both"),
+        ({"examples": [], "kind": "tug", "expand": 3}, "`expand` lets hits join the examples"),
+        ({"examples": [], "kind": 3}, "`kind` must be the name of a kind, got 3"),
         ({"false_alarm_rate": 0.1}, "`k` or `false_alarm_rate`, not both"),
         ({"k": 0}, "`k` must be a whole number of at least 1, got 0"),
         ({"k": 2.5}, "`k` must be a whole number"),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.service.galleries import encoded, pixels
+from tests.service.galleries import encoded, pixels, use_kinds
 from tests.service.page.actions import (
     PASTE,
     Opened,
+    Serving,
     a_scene,
     cards,
     ids,
@@ -19,6 +20,8 @@ from tests.service.page.actions import (
     until,
 )
 from tests.service.page_server import PageServer
+
+from lookdown import Gallery
 
 pytestmark = pytest.mark.browser
 
@@ -39,6 +42,22 @@ def test_a_chip_is_clicked_and_what_looks_like_it_is_found(opened: Opened, readi
     assert first.locator(".source").inner_text() == hit["source"]
     until(page, "document.querySelector('article.card img').naturalWidth > 0")
     assert page.locator("#query-picture img").evaluate("image => image.naturalWidth") > 0
+
+
+def test_a_card_says_which_kind_its_hit_is_taken_for(opened: Opened, serving: Serving, gallery: Gallery) -> None:
+    use_kinds(gallery)
+    server = serving(gallery)
+    page = opened(server)
+    chip = search_tanker(page)
+    answer = server.search(examples=[chip], k=60)
+    shown = page.locator("article.card .kind").all_inner_texts()
+    assert len(shown) == len(cards(page))
+    for line, hit in zip(shown, answer["hits"], strict=False):
+        kind, figure = line.rsplit(", ", 1)
+        assert kind == (hit["kind"] or "none of these")
+        assert figure.endswith(" %")
+        assert abs(float(figure.strip("<>% ")) - 100 * hit["kind_probability"]) < 1
+    assert page.locator("article.card i").count() == 0
 
 
 def test_names_are_shown_as_text(opened: Opened, reading: PageServer) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
-from tests.service.galleries import CHIPS, KINDS, client_of, encoded, pixels
+from tests.service.galleries import CHIPS, KINDS, client_of, encoded, pixels, use_kinds
 
 from lookdown import Gallery, SearchRequest, Where
 from lookdown.errors import GalleryError, InputError
@@ -51,6 +51,35 @@ def test_a_chip_is_searched_for_as_the_gallery_does(reader: TestClient, made: Pa
     assert hit["false_alarm_rate"]["method"] == "empirical"
     assert hit["thumbnail"].startswith("/v1/chips/bars%2F")
     assert reader.get(hit["thumbnail"]).status_code == 200
+
+
+def test_a_hit_says_which_kind_it_is_taken_for(gallery: Gallery) -> None:
+    use_kinds(gallery)
+    with client_of(gallery) as client:
+        hits = ask(client, examples=[ids(gallery)[0]], k=60)["hits"]
+    wanted = gallery.search(ids(gallery)[0], k=60).hits
+    assert [(hit["kind"], hit["kind_probability"]) for hit in hits] == [
+        (hit.kind, pytest.approx(hit.kind_probability)) for hit in wanted
+    ]
+    assert {hit["kind"] for hit in hits} > {KINDS[0], None}
+
+
+def test_a_kind_is_searched_for_without_an_example(gallery: Gallery) -> None:
+    use_kinds(gallery)
+    wanted = gallery.search(kind=KINDS[1], k=9, where=Where(labelled=True))
+    with client_of(gallery) as client:
+        found = ask(client, kind=KINDS[1], k=9, where={"labelled": True})
+        unknown = client.post("/v1/search", json={"kind": "fery"})
+        both = client.post("/v1/search", json={"kind": KINDS[1], "examples": [ids(gallery)[0]]})
+        nameless = client.post("/v1/search", json={"kind": KINDS[1], "metric": "1-trained"})
+    assert [hit["id"] for hit in found["hits"]] == [hit.id for hit in wanted.hits]
+    assert (found["query"], found["example"]) == (wanted.query, None)
+    assert {hit["kind"] for hit in found["hits"]} == {KINDS[1]}
+    assert (unknown.status_code, both.status_code) == (422, 422)
+    assert "knows no kind 'fery'; did you mean ferry?" in unknown.json()["detail"]
+    assert "not both" in both.json()["detail"]
+    assert nameless.status_code == 422
+    assert "1-trained knows no kinds by name" in nameless.json()["detail"]
 
 
 def test_an_image_is_found_however_it_lies_and_its_embedding_does_instead(reader: TestClient) -> None:
@@ -220,6 +249,7 @@ def answered(gallery: Gallery, body: SearchBody, image: bytes | None = None) -> 
     async def main() -> dict[str, Any]:
         async with served.running():
             results, example = await search(served, body, image, 10)
+            assert example is not None
             return search_answer(results, *example)
 
     return asyncio.run(main())

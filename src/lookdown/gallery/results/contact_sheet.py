@@ -39,6 +39,8 @@ def _card(hit: Hit) -> str:
         figures.append(("posterior", wording.posterior_text(hit.posterior)))
     if hit.false_alarm_rate is not None:
         figures.append(("false alarms", wording.rate_text(hit.false_alarm_rate)))
+    if hit.kind_probability is not None:
+        figures.append(("kind", wording.kind_text(hit.kind, hit.kind_probability)))
     if hit.merged:
         figures.append(("windows merged", f"+{hit.merged:,}"))
     rows = "".join(f"<div><dt>{name}</dt><dd>{_text(value)}</dd></div>" for name, value in figures)

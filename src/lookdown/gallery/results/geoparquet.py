@@ -19,7 +19,7 @@ __all__ = ["to_geoparquet"]
 _TYPES = {
     **dict.fromkeys(("rank", "merged"), pa.int64()),
     **dict.fromkeys(("background", "false_alarm_rate_supported"), pa.bool_()),
-    **dict.fromkeys(("score", "posterior", "gsd"), pa.float64()),
+    **dict.fromkeys(("score", "posterior", "kind_probability", "gsd"), pa.float64()),
     **dict.fromkeys(("false_alarm_rate", "false_alarm_rate_low", "false_alarm_rate_high"), pa.float64()),
     "geometry": pa.binary(),  # WKB, null where it is not known
 }

@@ -35,6 +35,8 @@ class Hit:
     posterior: the probability that it is of the query's kind; None where the metric cannot tell.
     false_alarm_rate: how often a chip of another kind scores as high; None where the metric cannot tell.
     label: the kind that data or a user gave it, or None.
+    kind: the likeliest of the kinds that the metric knows; None for none of these, or where it knows no kinds.
+    kind_probability: how probable that kind is, or that it is none of these; None where the metric knows no kinds.
     background: whether it is known to show no object.
     scene, time, sensor, gsd: where it comes from, when it was taken and by what, and metres per pixel.
     source: the file it was read from.
@@ -58,6 +60,8 @@ class Hit:
     posterior: float | None
     false_alarm_rate: Estimate | None
     label: str | None
+    kind: str | None = None
+    kind_probability: float | None = None
     background: bool
     scene: str
     time: str | None

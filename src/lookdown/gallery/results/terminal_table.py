@@ -21,8 +21,8 @@ __all__ = ["cut", "table"]
 
 _GAP = 2  # columns of the terminal between two of the table
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT")
-_LEAST_WIDTH = {"id": 10, "label": 6, "scene": 8, "time": 10}  # of names, which may be cut; numbers may not
-_DROPPED = ("scene", "time", "merged", "label")  # in this order, where there is no room for all
+_LEAST_WIDTH = {"id": 10, "label": 6, "kind": 10, "scene": 8, "time": 10}  # of names, which may be cut; numbers may not
+_DROPPED = ("scene", "time", "merged", "kind", "label")  # in this order, where there is no room for all
 _ALWAYS = ("rank", "id", "score")
 
 
@@ -88,6 +88,7 @@ def _columns(hits: tuple[Hit, ...]) -> dict[str, list[str]]:
         "posterior": [wording.posterior_text(hit.posterior) for hit in hits],
         "false\nalarms": [wording.rate_text(hit.false_alarm_rate) for hit in hits],
         "label": [_label(hit) for hit in hits],
+        "kind": [wording.kind_text(hit.kind, hit.kind_probability) for hit in hits],
         "scene": [wording.one_line(hit.scene) for hit in hits],
         "time": [wording.ABSENT if hit.time is None else wording.one_line(hit.time) for hit in hits],
         "merged": [f"+{hit.merged}" if hit.merged else "" for hit in hits],

@@ -9,7 +9,10 @@ from collections.abc import Callable
 from lookdown.gallery.results.hit import Results
 from lookdown.metrics.estimate import Estimate
 
-__all__ = ["ABSENT", "expectation", "explanations", "headline", "one_line", "posterior_text", "rate_text", "score_text"]
+__all__ = [
+    "ABSENT", "expectation", "explanations", "headline", "kind_text", "one_line", "posterior_text", "rate_text",
+    "score_text",
+]  # fmt: skip
 
 ABSENT = "-"
 _JOINERS = "\u200c\u200d"  # they shape letters and emoji, and are harmless
@@ -71,6 +74,8 @@ def explanations(results: Results) -> list[str]:
             "Posterior: the probability that a hit is of the query's kind, taking a share of "
             f"{results.prior:.2g} of all chips to be so before any is looked at (the prior)."
         )
+    if any(hit.kind_probability is not None for hit in results.hits):
+        sentences.append("Kind: the likeliest of the kinds that the metric knows, or none of these.")
     return [sentence for sentence in [*sentences, _question_mark(results), *map(one_line, results.notes)] if sentence]
 
 
@@ -95,6 +100,16 @@ def posterior_text(posterior: float | None) -> str:
     if posterior > 0.999:
         return ">0.999"
     return f"{posterior:.3f}" if posterior >= 0.001 else "<0.001"
+
+
+def kind_text(kind: str | None, probability: float | None) -> str:
+    """Return what a hit is taken for and how probable that is; above 99.9 % it is not rounded to certainty."""
+    if probability is None or not math.isfinite(probability):
+        return ABSENT
+    percent = 100 * probability
+    figure = f"{percent:.0f}" if percent < 99.5 else f"{percent:.1f}"
+    figure = ">99.9" if percent > 99.9 else "<1" if percent < 1 else figure
+    return f"{'none of these' if kind is None else one_line(kind)}, {figure} %"
 
 
 def rate_text(rate: Estimate | None) -> str:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lookdown.errors import InputError
+from lookdown.errors import InputError, UnsupportedOperationError
 from lookdown.gallery.search.engines.engine import Nearest, Vectors
 from lookdown.gallery.search.filters import Where
 from lookdown.gallery.search.overlap import merge_overlapping
 from lookdown.gallery.search.request import Examples, SearchRequest
-from lookdown.gallery.search.space import Probe, SearchSpace
+from lookdown.gallery.search.space import KindSpace, Probe, SearchSpace
 from lookdown.gallery.store.snapshot import Embeddings, Rows
+from lookdown.metrics import Metric
 
 if TYPE_CHECKING:
     from lookdown.gallery.search.searcher import Searcher
@@ -31,16 +33,23 @@ _BATCH_ROWS = 16_384  # scored again at a time
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Examples with their weights, and the points that an engine searches around for them."""
+    """Examples with their weights, the points that an engine searches around for them, and their score."""
 
-    examples: Embeddings  # (n, d)
+    examples: Embeddings  # (n, d); none for a kind
     weights: Array  # (n,); views of one object share its weight of 1
     probes: tuple[Probe, ...]
+    score: Callable[[Embeddings], NDArray[np.floating[Any]]]  # of embeddings
 
     @classmethod
-    def of(cls, examples: Embeddings, weights: Array, space: SearchSpace) -> Query:
+    def of(cls, examples: Embeddings, weights: Array, space: SearchSpace, metric: Metric) -> Query:
         """Return the query of examples in the space of a metric."""
-        return cls(examples, weights, space.probes(examples, weights))
+        return cls(examples, weights, space.probes(examples, weights), partial(metric.score_query, examples, weights))
+
+    @classmethod
+    def of_kind(cls, kind: str, space: KindSpace) -> Query:
+        """Return the query of a kind that the metric names."""
+        none = np.empty((0, space.dimension), np.float32)
+        return cls(none, np.empty(0), space.kind_probes(kind), partial(space.metric.score_kind, kind))
 
     @property
     def points(self) -> Vectors:
@@ -81,15 +90,23 @@ class RowSearch:
 
     def query(self, examples: Examples) -> Query:
         """Return the query, expanded by the best hits if the request says so."""
-        query = Query.of(examples.embeddings, examples.weights, self.searcher.space)
+        space, metric = self.searcher.space, self.searcher.metric
+        if self.request.kind is not None:
+            if not (isinstance(space, KindSpace) and space.metric.names_kinds):
+                raise UnsupportedOperationError(
+                    f"the metric {self.searcher.metric_name} knows no kinds by name; give an example instead, or label "
+                    "chips of two kinds and teach the metric"
+                )
+            return Query.of_kind(self.request.kind, space)
+        query = Query.of(examples.embeddings, examples.weights, space, metric)
         if not self.request.expand:
             return query
         hits = self._merged(self._ranked(query, 4 * self.request.expand))[: self.request.expand]
-        itself = float(self.searcher.metric.score_pairs(query.examples[:1], query.examples[:1])[0])
+        itself = float(metric.score_pairs(query.examples[:1], query.examples[:1])[0])
         own, *trust = expansion_weights(hits.scores, itself)
         weights = np.r_[query.weights / query.weights.sum() * own, trust]  # all examples weigh as one trusted hit
         embeddings = np.concatenate([query.examples, self.searcher.snapshot.embeddings(hits.rows)])
-        return Query.of(embeddings[weights > 0], weights[weights > 0], self.searcher.space)
+        return Query.of(embeddings[weights > 0], weights[weights > 0], space, metric)
 
     def best(self, query: Query) -> RankedRows:
         """Return at least k hits after merging, if there are as many; the shortlist grows until then."""
@@ -181,7 +198,7 @@ class RowSearch:
             batch = slice(begin, begin + _BATCH_ROWS)
             x = snapshot.embeddings(rows[batch])
             if not exact:
-                scores[batch] = self.searcher.metric.score_query(query.examples, query.weights, x)
+                scores[batch] = query.score(x)
             if len(self.counter_examples):
                 unlike = self.searcher.metric.score(self.counter_examples, x).max(axis=0)
                 scores[batch] -= np.logaddexp(0, unlike)

@@ -40,6 +40,8 @@ class SearchRequest:
     examples: what to find. Each is an image (a path, the bytes of a file, or uint8 pixels (h, w, bands)), an embedding
         (d,), several embeddings of one object (views, d), or the id of a chip in the gallery. A score is the mean over
         the examples. Chips that are examples are not among the hits.
+    kind: instead of examples, a kind that the metric knows by name, as one does that was taught. A score is that
+        against an example which is surely of this kind.
     counter_examples: what the hits should not be like, in the same forms.
     k: how many hits; 50 if there is no `false_alarm_rate`.
     false_alarm_rate: instead of `k`, accept what a chip of another kind reaches this often, such as 1e-3.
@@ -58,7 +60,8 @@ class SearchRequest:
     (['tanker-0003'], 0.01, False)
     """
 
-    examples: Example | Sequence[Example]
+    examples: Example | Sequence[Example] = ()
+    kind: str | None = None
     counter_examples: Example | Sequence[Example] = ()
     k: int | None = None
     false_alarm_rate: float | None = None
@@ -73,8 +76,9 @@ class SearchRequest:
     def __post_init__(self) -> None:
         object.__setattr__(self, "examples", _one_or_several(self.examples))
         object.__setattr__(self, "counter_examples", _one_or_several(self.counter_examples))
-        if not self.examples:  # a list now
-            raise InputError("there is nothing to search for; give at least one example")
+        if self.kind is None and not self.examples:  # a list now
+            raise InputError("there is nothing to search for; give at least one example, or a `kind`")
+        self._check_kind()
         if self.k is not None and self.false_alarm_rate is not None:
             raise InputError("give `k` or `false_alarm_rate`, not both: one says how many hits, the other how good")
         if self.k is not None and not (_is_whole(self.k) and self.k >= 1):
@@ -86,6 +90,16 @@ class SearchRequest:
             raise InputError(f"`overlap` must be a share from 0 to 1, where 1 keeps every window; got {self.overlap!r}")
         if not (_is_whole(self.expand) and self.expand >= 0):
             raise InputError(f"`expand` must be a whole number of at least 0, got {self.expand!r}")
+
+    def _check_kind(self) -> None:
+        if self.kind is None:
+            return
+        if not isinstance(self.kind, str):
+            raise InputError(f"`kind` must be the name of a kind, got {self.kind!r}")
+        if self.examples:
+            raise InputError("give `examples` or `kind`, not both: the kind takes the place of an example")
+        if self.expand:
+            raise InputError("`expand` lets hits join the examples, and a `kind` has none; omit one of the two")
 
     @property
     def hits(self) -> int | None:

@@ -15,9 +15,9 @@ from lookdown.gallery.search.query import SHORTLIST_ROWS, RankedRows, RowSearch
 from lookdown.gallery.search.request import Examples, SearchRequest
 from lookdown.gallery.search.reranking import rerank
 from lookdown.gallery.search.space import SearchSpace
-from lookdown.gallery.store.snapshot import Snapshot
+from lookdown.gallery.store.snapshot import Rows, Snapshot
 from lookdown.gallery.store.table import schema
-from lookdown.metrics import Metric
+from lookdown.metrics import KindLikelihoodRatio, Metric
 from lookdown.metrics.estimate import Estimate
 from lookdown.metrics.metric import Answer
 
@@ -28,6 +28,7 @@ Array = NDArray[np.float64]
 _COLUMNS = [field.name for field in fields(Hit) if field.name in schema(1).names]
 # Scores at which rates are computed where there are more hits; rates of a model are smooth, and take a millisecond.
 _GRID_SCORES = {"empirical": 256, "analytic": 24, "simulated": 256}
+_BATCH_ROWS = 16_384  # whose kinds are predicted at a time
 _LEAST_RATE = 1e-300  # so that a rate of zero has a logarithm
 
 
@@ -51,7 +52,7 @@ class Searcher:
         """
         if most is not None and most < 1:
             raise InputError(f"`most` must be at least 1, got {most!r}")
-        if not len(examples.embeddings):
+        if not len(examples.embeddings) and request.kind is None:
             raise InputError("there is nothing to search for; give at least one example")
         where = None if request.where is None or request.where.everything else request.where
         excluded = np.unique(np.r_[examples.rows, counter_examples.rows])
@@ -79,7 +80,9 @@ class Searcher:
         lowest = hits.scores.min(initial=np.inf) if threshold is None else float(threshold)
         rate = rates.false_alarm_rate(lowest) if np.isfinite(lowest) else None
         return Results(
-            query=examples.description + unlike + ("" if where is None else f", {where.describe()}"),
+            query=(examples.description if request.kind is None else f"kind {request.kind}")
+            + unlike
+            + ("" if where is None else f", {where.describe()}"),
             hits=self._hits(hits, rates, request.prior),
             rows_searched=rows_searched,
             metric=self.metric_name,
@@ -106,14 +109,36 @@ class Searcher:
             ranking.scores,
             rates.posteriors(ranking.scores, prior),
             rates.false_alarm_rates(ranking.scores),
+            self._kinds(ranking.rows),
             ranking.merged,
             self.snapshot.read(ranking.rows, _COLUMNS),
             strict=True,
         )
         return tuple(
-            Hit(rank=rank, score=float(score), posterior=posterior, false_alarm_rate=rate, merged=int(merged), **row)
-            for rank, (score, posterior, rate, merged, row) in enumerate(columns, 1)
+            Hit(
+                rank=rank,
+                score=float(score),
+                posterior=posterior,
+                false_alarm_rate=rate,
+                kind=kind,
+                kind_probability=probability,
+                merged=int(merged),
+                **row,
+            )
+            for rank, (score, posterior, rate, (kind, probability), merged, row) in enumerate(columns, 1)
         )
+
+    def _kinds(self, rows: Rows) -> list[tuple[str | None, float | None]]:
+        """Return the kind that each row is taken for, None for none of these, and how probable that is."""
+        if not (isinstance(self.metric, KindLikelihoodRatio) and self.metric.names_kinds):
+            return [(None, None)] * len(rows)
+        kinds: list[tuple[str | None, float | None]] = []
+        for begin in range(0, len(rows), _BATCH_ROWS):
+            shares = self.metric.predict_proba(self.snapshot.embeddings(rows[begin : begin + _BATCH_ROWS]))
+            every = np.column_stack([shares, 1 - shares.sum(axis=1)])
+            names = [*map(str, self.metric.kinds_.tolist()), None]
+            kinds += [(names[best], float(row[best])) for best, row in zip(every.argmax(axis=1), every, strict=True)]
+        return kinds
 
 
 class Rates:

@@ -145,14 +145,22 @@ class KindSpace:
     def probes(self, examples: Embeddings, weights: Array) -> tuple[Probe, ...]:  # noqa: D102
         shares, none = self.metric.pooled_terms(examples, weights)
         if self._differences is None:
-            return (self._probe(np.append(shares[0], 0.0), ratio=True),)
+            return (self._known_probe(shares[0]),)
         z = self._mapped(examples)
         share = weights / weights.sum()
         point = share @ z
         itself = float(none[0] + self._differences.offset_ / self.metric.temperature_ - share @ _half_squares(z))
-        known = np.r_[shares[0], np.zeros(len(point) + 2)]
         unknown = np.r_[np.zeros(shares.shape[1]), point, -1.0, 0.0]
-        return self._probe(known, ratio=True), self._probe(unknown, ratio=False, itself=itself)
+        return self._known_probe(shares[0]), self._probe(unknown, ratio=False, itself=itself)
+
+    def kind_probes(self, kind: str) -> tuple[Probe, ...]:
+        """Return the probe of a kind that the metric names: that of an example which is surely of it."""
+        return (self._known_probe(self.metric.terms_of(kind).shares[0]),)
+
+    def _known_probe(self, shares: Array) -> Probe:
+        """Return the probe of the ratio of known kinds, which does not look at differences."""
+        rest = 1 if self._differences is None else self._differences.factor_.shape[1] + 2
+        return self._probe(np.r_[shares, np.zeros(rest)], ratio=True)
 
     def _probe(self, point: Array, *, ratio: bool, itself: float = 0.0) -> Probe:
         """Return a probe whose inner product with a vector, plus `itself`, is a ratio or the log of one."""

@@ -1,7 +1,7 @@
 // The grid: hits as cards, best first, with a line where the threshold cuts; or, before any search, chips to click on.
 
 import { element } from "./dom.js";
-import { UNKNOWN, alarm, day, fileName, score, share } from "./wording.js";
+import { UNKNOWN, alarm, day, fileName, score, share, takenFor } from "./wording.js";
 
 const MOVES = { ArrowLeft: -1, ArrowRight: 1 };
 const MARKS = { r: "right", w: "wrong", e: "empty" };
@@ -80,6 +80,9 @@ export function createResults(root, thumbnails, { onMark, onSearch, onPoint, onS
     const card = element("article", { class: "card", tabindex: -1, "data-id": hit.id, "aria-label": spoken(hit) },
       element("div", { class: "picture" }, thumbnails.thumbnail(hit.thumbnail, "")),
       element("p", { class: "label", text: nameOf(hit), title: hit.label ?? hit.id }),
+      ...(takenFor(hit) === null ? [] : [element("p", {
+        class: "kind name", text: takenFor(hit), title: `${takenFor(hit)}: the likeliest of the kinds that the metric knows`,
+      })]),
       element("dl", { class: "figures" },
         ...figure("score", score(hit.score), "log-likelihood ratio of same kind to different kinds"),
         ...figure("same", share(hit.posterior), "probability that it is of the same kind"),
@@ -163,7 +166,8 @@ function origin({ source, scene, time, sensor }) {
 
 function spoken(hit) {
   const same = hit.posterior === null ? "" : `, ${share(hit.posterior)} likely the same kind`;
-  return `${nameOf(hit)}, score ${score(hit.score)}${same}`;
+  const kind = takenFor(hit);
+  return `${nameOf(hit)}, score ${score(hit.score)}${same}${kind === null ? "" : `, taken for ${kind}`}`;
 }
 
 function rateTold(estimate) {

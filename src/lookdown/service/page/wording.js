@@ -29,6 +29,14 @@ export function share(value) {
   return `${(100 * value).toFixed(1)} %`;
 }
 
+/** The kind that a hit is taken for, as "F-16, 93 %"; null where the metric knows no kinds. */
+export function takenFor({ kind, kind_probability: probability }) {
+  if (probability === null || probability === undefined) return null;
+  const percent = 100 * probability;
+  const figure = percent > 99.9 ? "> 99.9" : percent < 1 ? "< 1" : percent.toFixed(percent < 99.5 ? 0 : 1);
+  return `${kind ?? "none of these"}, ${figure} %`;
+}
+
 /** A rate as "1 in 250". */
 export function oneIn(rate) {
   const n = 1 / rate;

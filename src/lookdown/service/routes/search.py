@@ -63,7 +63,7 @@ async def find(request: Request, served: GalleryDependency) -> Response:
             return _file(to_geojson(results), GEOJSON, "hits.geojson", results)
         if kind == CSV:
             return _file(to_csv(results), "text/csv; charset=utf-8", "hits.csv", results)
-        return JSONResponse(search_answer(results, *example))
+        return JSONResponse(search_answer(results, *(example or (None, None, None))))
 
     return await served.reading.run(work)
 
@@ -85,14 +85,14 @@ async def thresholds(
 
 async def search(
     served: ServedGallery, body: SearchBody, image: bytes | None, most: int
-) -> tuple[Results, FirstExample]:
-    """Embed the image, if there is one, and search.
+) -> tuple[Results, FirstExample | None]:
+    """Embed the image, if there is one, and search; a kind is searched for without an example.
 
     most: how many hits to return at most of those that a rate accepts.
     """
     examples, counter_examples = _examples(body.examples), _examples(body.counter_examples)
-    if not examples and image is None:
-        raise Problem(422, "input", "say what to find: give `examples`, or send an image")
+    if not examples and image is None and body.kind is None:
+        raise Problem(422, "input", "say what to find: give `examples` or a `kind`, or send an image")
     if ids := [example for example in (*examples, *counter_examples) if isinstance(example, str)]:
         await served.reading.run(lambda: served.check_chips(ids))  # before the network is used
     where = None if body.where is None else Where(**body.where.model_dump())
@@ -103,13 +103,15 @@ async def search(
     fields = {name: getattr(body, name) for name in SearchBody.model_fields}
     request = SearchRequest(**fields | {"examples": examples, "counter_examples": counter_examples, "where": where})
 
-    def work() -> tuple[Results, FirstExample]:
-        snapshot, first = served.gallery.snapshot, examples[0]
+    def work() -> tuple[Results, FirstExample | None]:
+        snapshot, first = served.gallery.snapshot, examples[0] if examples else None
         if body.metric is not None:
             served.check_metric(body.metric)
         results = without_folders(
             served.gallery.answer(request, most=None if body.k is not None else most, files=False)
         )
+        if first is None:
+            return results, None
         if isinstance(first, str):
             row = known_rows(snapshot, [first])  # the search may have seen a newer table
             stored = bytes(snapshot.read(row, ["thumbnail"])[0]["thumbnail"])
