@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from lookdown.gallery.search.engines.engine import Engine, Nearest, Vectors, VectorStream
 from lookdown.gallery.search.engines.in_memory import ExactEngine
 from lookdown.gallery.search.engines.ivf import IVFEngine
-from lookdown.gallery.search.where import Where
+from lookdown.gallery.search.filters import Where
 from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns
 from sidebyside import QUICK, Row, compare, peak_memory, report
 

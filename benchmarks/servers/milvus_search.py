@@ -21,7 +21,7 @@ from lookdown.gallery.scale.milvus_engine import MilvusEngine
 from lookdown.gallery.scale.milvus_server import MilvusGallery, MilvusServer
 from lookdown.gallery.search.engines.engine import Nearest, Vectors
 from lookdown.gallery.search.engines.in_memory import ExactEngine
-from lookdown.gallery.search.where import Where
+from lookdown.gallery.search.filters import Where
 from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns
 from search import chips, one_by_one, recall, stream
 from sidebyside import Row, compare, report

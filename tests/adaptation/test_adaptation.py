@@ -178,8 +178,12 @@ def test_by_default_pseudo_kinds_of_every_cut_are_averaged(normalize: bool) -> N
     np.testing.assert_allclose(np.exp(adaptation.metric.score(X, X)), np.mean(ratios, axis=0), rtol=1e-6)
 
 
-@pytest.mark.parametrize(("each", "temperature"), [(2, 16.0), (5, 8.0), (10, 4.0), (30, 3.0)])
-def test_labelled_kinds_come_first_and_pseudo_kinds_compare_the_rest(each: int, temperature: float) -> None:
+@pytest.mark.parametrize(
+    ("each", "novelty", "temperature"), [(2, 0.3, 10.0), (5, 0.12, 4.0), (10, 0.1, 3.0), (30, 0.1, 3.0)]
+)
+def test_labelled_kinds_come_first_and_pseudo_kinds_compare_the_rest(
+    each: int, novelty: float, temperature: float
+) -> None:
     X, y = kinds(6, 40, gap=1.5)
     first = [np.flatnonzero(y == kind)[:each] for kind in range(3)]
     labels: list[str | None] = [None] * len(y)
@@ -189,7 +193,7 @@ def test_labelled_kinds_come_first_and_pseudo_kinds_compare_the_rest(each: int, 
     metric = adapt(source(), X, clusters=4, labels=labels).metric
     known = np.array([label is not None for label in labels])
     moments = PairMoments.of(X[known], y[known], normalize=True)
-    expected = KindLikelihoodRatio(0.3, temperature).fit_moments(moments, fallback=pseudo)
+    expected = KindLikelihoodRatio(novelty, temperature).fit_moments(moments, fallback=pseudo)
     np.testing.assert_allclose(metric.score(X, X), expected.score(X, X), rtol=1e-9, atol=1e-9)
 
 

@@ -21,8 +21,9 @@ from lookdown.training.train import train
 def test_figures_as_tables_and_as_data(tmp_path: Path) -> None:
     train(recipe(), tmp_path / "run")
     shown = CliRunner().invoke(app, ["evaluate", str(tmp_path / "run")]).output
-    assert shown.count("mean of queries") == 2
+    assert shown.count("mean of queries") == 3
     assert "glrt - cosine:" in shown
+    assert "kinds - cosine:" in shown
     data = CliRunner().invoke(app, ["evaluate", str(tmp_path / "run"), "--metric", "euclidean", "--json"]).stdout
     found = json.loads(data)
     stored = Evaluation.from_json(json.dumps(found["evaluations"]["euclidean"]))
@@ -30,13 +31,17 @@ def test_figures_as_tables_and_as_data(tmp_path: Path) -> None:
     mean = found["means"]["euclidean"]["mean_average_precision"]
     assert mean["low"] <= mean["value"] == stored.mean_average_precision <= mean["high"]
     assert set(found) == documented_keys("lookdown evaluate")
-    assert found["difference"] is None
+    assert found["differences"] == []
     assert found["unreadable"] == {"queries": 0, "gallery": 0, "first": None}
-    both = json.loads(CliRunner().invoke(app, ["evaluate", str(tmp_path / "run"), "--json"]).stdout)
-    assert set(both["evaluations"]) == set(both["means"]) == {"cosine", "glrt"}
-    glrt, cosine = (both["means"][name]["mean_average_precision"]["value"] for name in ("glrt", "cosine"))
-    assert (both["difference"]["of"], both["difference"]["minus"]) == ("glrt", "cosine")
-    assert both["difference"]["value"] == pytest.approx(glrt - cosine)
+    all_three = json.loads(CliRunner().invoke(app, ["evaluate", str(tmp_path / "run"), "--json"]).stdout)
+    assert set(all_three["evaluations"]) == set(all_three["means"]) == {"cosine", "glrt", "kinds"}
+    means = {name: mean["mean_average_precision"]["value"] for name, mean in all_three["means"].items()}
+    assert [(gain["of"], gain["minus"]) for gain in all_three["differences"]] == [
+        ("glrt", "cosine"),
+        ("kinds", "cosine"),
+    ]
+    for gain in all_three["differences"]:
+        assert gain["value"] == pytest.approx(means[gain["of"]] - means["cosine"])
 
 
 def test_chips_that_cannot_be_read_are_told(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_files_for_other_programs(made: Any, tmp_path: Path) -> None:
     shown(*typed, "--overwrite")
 
 
-def test_filters_are_understood(made: Any) -> None:
+def test_where_are_understood(made: Any) -> None:
     folder, ids, rows = made
     by_id = {row["id"]: row for row in rows}
     assert {hit["label"] for hit in hits(folder, ids[0], "--label", "it's", "--label", "x = y")} == {"it's", "x = y"}

@@ -29,7 +29,7 @@ from tests.gallery.galleries import Embeddings, kinds
 from lookdown.gallery import Gallery
 from lookdown.gallery.index import vectors, writer
 from lookdown.gallery.scale import bucket
-from lookdown.gallery.search.where import Where
+from lookdown.gallery.search.filters import Where
 from lookdown.networks import Embedder
 
 Say = Callable[[object], None]

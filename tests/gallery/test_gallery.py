@@ -104,7 +104,7 @@ def test_two_hundred_filters_find_all_and_only_what_they_should(tmp_path: Path, 
     queries = kinds(20, seed=5)[0]
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     orders = [list(np.argsort(-unit @ query)) for query in queries]
-    for number in range(200):  # that filters keep the right rows is shown for ten thousand in test_where.py
+    for number in range(200):  # that filters keep the right rows is shown for ten thousand in test_filters.py
         wanted = random_filter(rng)
         query = number % len(queries)
         expected = [rows[row]["id"] for row in orders[query] if naive(rows[row], wanted)]

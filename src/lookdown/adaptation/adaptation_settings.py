@@ -21,7 +21,6 @@ class AdaptationSettings:
     shrinkage: float | Literal["auto"] | None = None  # None: as the source metric has it
     ratio: Literal["differences", "kinds"] = "differences"  # which likelihood ratio is estimated from the clusters
     temperature: float = 8.0  # of the ratio of kinds, for clusters
-    novelty: float = 0.3  # of the ratio of kinds: the share of chips that are of none of the labelled kinds
     levels: tuple[int, ...] = ()  # numbers of clusters that Ward's tree may be cut at; (): K-means
     centred: bool = False  # where the metric normalizes, the tree is of directions from the mean of the target
     rounds: int = 1  # from the second on, clusters are found in the space of the metric so far

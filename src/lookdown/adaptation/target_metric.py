@@ -22,9 +22,10 @@ __all__ = ["estimate", "estimate_kinds", "normalizes", "target_clusters", "weigh
 
 Array = NDArray[np.float64]
 
-# Chosen on validation splits with 2 to 20 labels a kind: the fewer there are, the less their spread is known.
-_SURE_LABELS = 40.0  # of a kind, at a temperature of 1
-_LABELLED_TEMPERATURES = 3.0, 16.0
+# Chosen on validation splits with 2 to 20 labels a kind: the fewer there are, the less is known of how a kind spreads,
+# and the more of its chips may seem to be of none of the kinds. Each is a number divided by the labels of a kind.
+_TEMPERATURE, _TEMPERATURES = 20.0, (3.0, 10.0)
+_NOVELTY, _NOVELTIES = 0.6, (0.1, 0.3)
 
 
 def normalizes(source: Metric) -> bool:
@@ -100,11 +101,11 @@ def estimate_kinds(
         if metric.names_kinds:
             del metric.kinds_  # one cut, whose clusters have no names either
     if labelled is not None:
-        of_several = labelled.counts[labelled.counts > 1]
-        temperature = float(np.clip(_SURE_LABELS / of_several.mean(), *_LABELLED_TEMPERATURES))
+        each = labelled.counts[labelled.counts > 1].mean()
+        novelty, temperature = np.clip(_NOVELTY / each, *_NOVELTIES), np.clip(_TEMPERATURE / each, *_TEMPERATURES)
         names = labelled.classes if names is None else names
         background = labelled.classes[len(names) :]
-        metric = KindLikelihoodRatio(settings.novelty, temperature, **parameters)
+        metric = KindLikelihoodRatio(float(novelty), float(temperature), **parameters)
         metric.fit_moments(labelled, fallback=pseudo_kinds, background=background)
         metric.kinds_ = names
     assert metric is not None

@@ -4,8 +4,8 @@ from lookdown.gallery.gallery import Gallery
 from lookdown.gallery.index.sources import Cutting
 from lookdown.gallery.learning import MetricUpdate
 from lookdown.gallery.results.hit import Hit, Results
+from lookdown.gallery.search.filters import Where
 from lookdown.gallery.search.request import SearchRequest
-from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.snapshot import GalleryStats
 
 __all__ = ["Cutting", "Gallery", "GalleryStats", "Hit", "MetricUpdate", "Results", "SearchRequest", "Where"]

@@ -20,14 +20,14 @@ from lookdown.gallery.index.writer import AddReport, add_chips, note_skipped
 from lookdown.gallery.learning import Labels, MetricUpdate, calibrate, estimate
 from lookdown.gallery.results.hit import Results
 from lookdown.gallery.search.engines.engine import EngineChoice
+from lookdown.gallery.search.filters import Where
 from lookdown.gallery.search.request import Example, SearchRequest, as_examples, picture
 from lookdown.gallery.search.searcher_cache import COSINE, SearcherCache
-from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.gallery_folder import GalleryFolder
 from lookdown.gallery.store.metric_registry import MetricInfo, MetricRegistry
 from lookdown.gallery.store.snapshot import ChipLabel, GalleryStats, Rows, Snapshot, gallery_stats
 from lookdown.gallery.store.table import ChipTable
-from lookdown.metrics import Cosine, Euclidean, Metric
+from lookdown.metrics import Cosine, Euclidean, KindLikelihoodRatio, Metric
 from lookdown.networks.exported_embedder import ExportedEmbedder
 from lookdown.networks.network_folder import FOLDER as EXPORTED
 from lookdown.networks.network_folder import AnyEmbedder, fastest
@@ -74,6 +74,7 @@ class Gallery:
         *,
         dimension: int | None = None,
         about: str = "the metric that the gallery was created with",
+        kinds: KindLikelihoodRatio | None = None,
         engine: EngineChoice = "auto",
         table: str | None = None,
     ) -> Gallery:
@@ -84,6 +85,7 @@ class Gallery:
         metric: what compares embeddings; the cosine by default.
         dimension: of the embeddings, needed only without an embedder.
         about: a sentence on the metric, for `metrics`.
+        kinds: a ratio of known kinds, to search by instead; adaptation still begins with `metric`.
         engine: as in `open`.
         table: where to keep rows, thumbnails and embeddings instead of in the folder: s3://bucket/name.
 
@@ -109,7 +111,8 @@ class Gallery:
                 embedder.save(path / "embedder", overwrite=True)
             registry = MetricRegistry.create(path / "metrics")
             kind = "cosine" if isinstance(chosen, Cosine) else "trained"
-            registry.use(registry.add(chosen, kind, about).name)
+            first = registry.add(chosen, kind, about)
+            registry.use(first.name if kinds is None else registry.add(kinds, "kinds", about, base=first.name).name)
             folder.write()
         return cls(path, engine=engine)
 

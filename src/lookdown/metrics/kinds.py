@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lookdown.errors import InputError, UnsupportedOperationError
+from lookdown.errors import InputError, LowRankWarning, UnsupportedOperationError
 from lookdown.metrics.gaussian import GaussianLikelihoodRatio
 from lookdown.metrics.inputs import Array, Embeddings, as_labels, as_number, unit
 from lookdown.metrics.kind_model import MODEL_ARRAYS, KindModel
@@ -103,7 +104,9 @@ class KindLikelihoodRatio(Metric):
             for part in partitions
         ]
         if self.novelty and fallback is None:
-            fallback = GaussianLikelihoodRatio(self.shrinkage, normalize=self.normalize).fit_moments(partitions[0])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LowRankWarning)  # it ranks only what the kinds leave open
+                fallback = GaussianLikelihoodRatio(self.shrinkage, normalize=self.normalize).fit_moments(partitions[0])
         self._begin(partitions[0].dim)
         self.temperature_ = float(self.temperature)
         self.fallback_ = fallback if self.novelty else None

@@ -21,7 +21,7 @@ from lookdown.training.run_folder import RunFolder
 
 __all__ = ["MetricName", "RunEvaluation", "UnreadableChips", "evaluate_run"]
 
-MetricName = Literal["glrt", "cosine", "euclidean", "adapted"]
+MetricName = Literal["glrt", "kinds", "cosine", "euclidean", "adapted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class RunEvaluation:
 
 def evaluate_run(
     path: Path,
-    metrics: tuple[MetricName, ...] = ("cosine", "glrt"),
+    metrics: tuple[MetricName, ...] = ("cosine", "glrt", "kinds"),
     data: Path | None = None,
     *,
     adapted: Path | None = None,
@@ -72,7 +72,6 @@ def evaluate_run(
         embedder = load_embedder(path / "embedder").to(nearest_device(run.recipe.device))
     else:
         embedder = ExportedEmbedder.load(path / FOLDER / exported)
-    trained = load_metric(path / "metric")
     manifest = Manifest.read(data or run.recipe.data.manifest)
     query_chips, gallery_chips = manifest.with_role("query"), manifest.with_role("gallery")
     if not len(query_chips) or not len(gallery_chips):
@@ -82,7 +81,8 @@ def evaluate_run(
     gallery = embedder.embed_chips(gallery_chips, progress=_from(progress, len(query_chips), total))
     unreadable = _unreadable(queries, gallery)
     by_name: dict[str, Metric] = {
-        "glrt": trained,
+        "glrt": load_metric(path / "metric"),
+        "kinds": load_metric(path / "kinds"),
         "cosine": Cosine().fit(gallery.embeddings),
         "euclidean": Euclidean().fit(gallery.embeddings),
     }

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
@@ -26,11 +26,12 @@ from lookdown.errors import InputError, OutputError
 from lookdown.training.recipe import Recipe
 
 __all__ = [
-    "MOST_CHECKPOINTS", "Checkpoint", "RunFolder", "TensorBoard", "data_fingerprint", "last_checkpoint",
+    "MOST_CHECKPOINTS", "Checkpoint", "MetricInRun", "RunFolder", "TensorBoard", "data_fingerprint", "last_checkpoint",
     "write_checkpoint",
 ]  # fmt: skip
 
 MARKER = "run.json"
+MetricInRun = Literal["metric", "kinds"]  # folders: the ratio of differences, as in the paper, and the ratio of kinds
 CHANGEABLE = ("stage1.learning_rate", "stage2.learning_rate", "optimizer.clip")  # while a run is under way
 _PACKAGES = ("lookdown", "torch", "timm", "numpy", "scikit-learn", "lightning-fabric")
 _CHECKPOINT = re.compile(r"epoch-(\d{5})\.json")
@@ -40,7 +41,7 @@ MOST_CHECKPOINTS = _KEPT + 1  # on the disk, while one more is written
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """recipe.toml, run.json, metrics.jsonl, checkpoints/, and at the end embedder/ and metric/."""
+    """recipe.toml, run.json, metrics.jsonl, checkpoints/, and at the end embedder/, kinds/ and metric/."""
 
     path: Path
     recipe: Recipe
@@ -82,6 +83,10 @@ class RunFolder:
     def finished(self) -> bool:
         """Whether the run is finished; the metric is written last."""
         return (self.path / "metric" / "metric.json").is_file()
+
+    def use_metric(self, name: MetricInRun) -> None:
+        """Write which metric galleries of this run begin with."""
+        self.write("metric_in_use", name + "\n")
 
     def changed(self, settings: Sequence[str]) -> RunFolder:
         """Return the run with other learning rates or another clip, `key=value` each."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lookdown.chips.manifest import Manifest
 from lookdown.errors import CollapsedComponentWarning, LowRankWarning, OutputError
 from lookdown.evaluation import Evaluation, evaluate
-from lookdown.metrics import Cosine, Metric
+from lookdown.metrics import Cosine, KindLikelihoodRatio, Metric
 from lookdown.networks import Embedder
 from lookdown.progress import Progress, no_progress
 from lookdown.training.learner import TrainableNetwork, tensors_below
@@ -24,6 +24,7 @@ from lookdown.training.loop import Epoch, Step, diverged, run_stages
 from lookdown.training.recipe import Recipe, refuse_missing_device
 from lookdown.training.run_folder import (
     MOST_CHECKPOINTS,
+    MetricInRun,
     RunFolder,
     TensorBoard,
     data_fingerprint,
@@ -141,7 +142,7 @@ def _run(
 
 
 def _finish(run: RunFolder, embedder: Embedder, data: TrainingData, observer: Observer) -> None:
-    """Estimate the metric once more, calibrate it on the held-out places, and write both."""
+    """Estimate both ratios, calibrate them on the held-out places, and write them and which of them finds better."""
     recipe = run.recipe
     network = TrainableNetwork(embedder, frozen=recipe.trunk == "frozen")
     if (last := last_checkpoint(run.checkpoints)) is not None:
@@ -156,13 +157,22 @@ def _finish(run: RunFolder, embedder: Embedder, data: TrainingData, observer: Ob
         observer.note(str(warning.message))
     held_out = embed_all(network, data.validation.samples, dimension)
     metric.calibrate(held_out, data.validation.labels, groups=data.groups)
-    cosine, ratio = (_retrieval(one, held_out, data) for one in (Cosine().fit(held_out), metric))
+    kinds = KindLikelihoodRatio().fit(embeddings, data.kinds[data.fit.labels]).temper(held_out, data.classes)
+    kinds.calibrate(held_out, data.classes, groups=data.groups)
+    evaluations = {
+        name: _retrieval(one, held_out, data)
+        for name, one in (("cosine", Cosine().fit(held_out)), ("metric", metric), ("kinds", kinds))
+    }
+    scores = {name: evaluation.mean_average_precision for name, evaluation in evaluations.items()}
+    in_use: MetricInRun = "kinds" if scores["kinds"] > scores["metric"] else "metric"
     observer.note(
-        f"validation mAP on {len(held_out):,} chips of held-out places: cosine {cosine.mean_average_precision:.4f}, "
-        f"likelihood ratio {ratio.mean_average_precision:.4f}"
+        f"validation mAP on {len(held_out):,} chips of held-out places: cosine {scores['cosine']:.4f}, likelihood "
+        f"ratio {scores['metric']:.4f}, ratio of kinds {scores['kinds']:.4f}"
     )
-    run.write("validation.json", ratio.to_json() + "\n")
+    run.write("validation.json", evaluations[in_use].to_json() + "\n")
+    run.use_metric(in_use)
     embedder.eval().save(run.path / "embedder", overwrite=True)
+    kinds.save(run.path / "kinds", overwrite=True)
     metric.save(run.path / "metric", overwrite=True)
 
 

@@ -41,6 +41,7 @@ class TrainingData:
     validation: TrainingSet
     classes: list[str]  # of the validation chips, by their names
     groups: list[str]  # scene groups of the validation chips
+    kinds: NDArray[np.str_]  # the names of all classes, by their numbers
 
 
 def refuse_untrainable(manifest: Manifest, recipe: Recipe) -> None:
@@ -75,13 +76,15 @@ def read_training_data(
         note(f"{len(skipped)} chips could not be read and are left out, the first: {next(iter(skipped.values()))}")
     columns = manifest.labels, manifest.groups, manifest.table["id"].to_pylist()
     classes, groups, ids = ([str(column[row]) for row in read] for column in columns)
-    labels = np.unique(classes, return_inverse=True)[1].astype(np.int64)
+    kinds, numbers = np.unique(classes, return_inverse=True)
+    labels = numbers.astype(np.int64)
     held_out = hold_out(classes, groups, recipe.data.held_out, recipe.seed)
     trained_on, validated_on = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     fit, validation = (
         TrainingSet(pick(rows), labels[rows], [ids[row] for row in rows]) for rows in (trained_on, validated_on)
     )
-    return TrainingData(fit, validation, [classes[row] for row in validated_on], [groups[row] for row in validated_on])
+    names, scenes = ([column[row] for row in validated_on] for column in (classes, groups))
+    return TrainingData(fit, validation, names, scenes, kinds)
 
 
 def hold_out(labels: Sequence[str], groups: Sequence[str], share: float, seed: int) -> Mask:

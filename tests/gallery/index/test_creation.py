@@ -61,16 +61,29 @@ def test_a_gallery_of_a_run_has_its_network_and_its_metric(tmp_path: Path, run: 
     embedder = Embedder.load(run / "embedder")
     assert gallery.stats().embedder == embedder.fingerprint
     assert len(gallery) == 0
-    (metric,) = gallery.metrics()
-    assert (metric.name, metric.about) == ("1-trained", "trained in ships")
+    assert {metric.about for metric in gallery.metrics()} == {"trained in ships"}
+    better = (run / "metric_in_use").read_text().strip()
+    assert gallery.metric == {"metric": "1-trained", "kinds": "2-kinds"}[better]
     added = gallery.add(world())
     manifest = Manifest.read(world()).with_role("gallery")
     assert added.added == len(manifest) == len(gallery)
     expected = embedder.embed(manifest.paths)
     np.testing.assert_allclose(gallery.snapshot.embeddings(), expected, rtol=1e-4, atol=1e-4)
-    scores = load_metric(run / "metric").score(expected[:1], expected)[0]
+    scores = load_metric(run / better).score(expected[:1], expected)[0]
     found = gallery.search(str(manifest.table["id"][0]), k=5, overlap=1)
     np.testing.assert_allclose([hit.score for hit in found.hits], np.sort(scores[1:])[::-1][:5], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(("better", "names"), [("metric", ["1-trained"]), ("kinds", ["1-trained", "2-kinds"])])
+def test_a_gallery_begins_with_the_metric_that_found_the_held_out_chips_better(
+    better: str, names: list[str], tmp_path: Path, run: Path
+) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    (tmp_path / "run" / "metric_in_use").write_text(better)
+    gallery = gallery_of_run(tmp_path / "g", tmp_path / "run")
+    assert [metric.name for metric in gallery.metrics()] == names
+    assert gallery.metric == names[-1]
+    assert all(metric.calibrated for metric in gallery.metrics())
 
 
 def test_a_gallery_of_the_same_run_is_opened(tmp_path: Path, run: Path) -> None:
@@ -78,7 +91,7 @@ def test_a_gallery_of_the_same_run_is_opened(tmp_path: Path, run: Path) -> None:
     shutil.copytree(run, tmp_path / "copy of it")
     for same in (run, tmp_path / "copy of it"):
         assert len(gallery_of_run(tmp_path / "g", same)) == 2
-    assert len(Gallery.open(tmp_path / "g").metrics()) == 1
+    assert [metric.name for metric in Gallery.open(tmp_path / "g").metrics()].count("1-trained") == 1
 
 
 def test_an_unfinished_run_is_refused_and_leaves_nothing(tmp_path: Path, run: Path) -> None:

@@ -15,7 +15,7 @@ from tests.gallery.search.engines.vectors import clustered, columns
 from lookdown.errors import EngineError
 from lookdown.gallery.scale.milvus_collection import FIELDS, MilvusCollection, ScalarFields
 from lookdown.gallery.scale.milvus_server import MilvusGallery, MilvusServer
-from lookdown.gallery.search.where import Where
+from lookdown.gallery.search.filters import Where
 from lookdown.gallery.store.snapshot import FilterColumns
 
 Z = clustered(40, 3)

@@ -126,7 +126,7 @@ def test_answers_are_whole_where_one_cannot_hold_them(place: MilvusGallery, monk
     np.testing.assert_allclose(engine.vectors(np.arange(600)[::-1]), Z[::-1], atol=1e-6)
 
 
-def test_filters_are_left_to_the_server_where_they_keep_many(
+def test_where_are_left_to_the_server_where_they_keep_many(
     tmp_path: Path, milvus: MilvusServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(milvus_engine, "_LISTED_KEYS", 3)

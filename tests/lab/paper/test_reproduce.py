@@ -48,6 +48,6 @@ def test_all_are_the_papers_tables_and_figures() -> None:
 
 
 def test_an_unknown_target_is_answered_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no target 'table13'; did you mean table1"):
+    with pytest.raises(InputError, match=r"no target 'table13'; did you mean table3"):
         reproduce(["table1", "table13"], smoke(), tmp_path, lambda file: None)
     assert not list(tmp_path.iterdir()), "nothing is trained before all names are known"

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
+from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.stats import multivariate_normal
 from tests.lab.paper.smoke import smoke
 
+from lookdown.adaptation import AUTO, AUTO_OF_DIFFERENCES, AdaptationSettings, adapt
 from lookdown.evaluation import evaluate
-from lookdown.lab.paper.rules import CLASSICAL, COSINE, RATIO, RULES, WHITENED, base_clusters, plda_scores
-from lookdown.lab.paper.tasks import UDA_SHIPS
+from lookdown.lab.paper.rules import (
+    ADAPTED,
+    CLASSICAL,
+    COSINE,
+    DIFFERENCES_ADAPTED,
+    KINDS,
+    RATIO,
+    RULES,
+    WHITENED,
+    base_clusters,
+    kind_ratio,
+    plda_scores,
+)
+from lookdown.lab.paper.tasks import SHIPS, UDA_SHIPS
 from lookdown.lab.paper.trained_network import Case
-from lookdown.metrics import GaussianLikelihoodRatio
+from lookdown.metrics import GaussianLikelihoodRatio, KindLikelihoodRatio
+from lookdown.metrics.covariance import oas_shrinkage
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 
 def case() -> Case:
@@ -46,6 +67,56 @@ def test_whitening_is_the_distance_of_whitened_embeddings() -> None:
     covariance = 0.99 * covariance + 0.01 * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
     root = np.linalg.cholesky(np.linalg.inv(covariance))
     assert np.isclose(RULES[WHITENED](one, 0).mean_average_precision, searched(one, rows @ root), atol=1e-6)
+
+
+def log_densities(one: Case, rows: Indices) -> tuple[NDArray[np.str_], Array]:
+    """Return the kinds of the training chips, and the log-density of each row under each, one kind at a time."""
+    unit = one.embeddings / np.linalg.norm(one.embeddings, axis=1, keepdims=True)
+    train, labels = unit[one.roles.train], one.domain.labels[one.roles.train]
+    kinds = np.unique(labels)
+    own = [train[labels == kind] for kind in kinds]
+    free = len(train) - len(kinds)
+    within = sum(((part - part.mean(axis=0)).T @ (part - part.mean(axis=0)) for part in own), np.zeros(())) / free
+    amount = oas_shrinkage(within, free)
+    within = (1 - amount) * within + amount * np.trace(within) / len(within) * np.eye(len(within))
+    each = [multivariate_normal(part.mean(axis=0), within * (1 + 1 / len(part))) for part in own]
+    return kinds, np.stack([kind.logpdf(unit[rows]) for kind in each], axis=1)
+
+
+def test_the_ratio_of_kinds_is_tempered_on_the_kinds_of_the_validation_split() -> None:
+    one = smoke().case(SHIPS, "identity", 0)
+    held_out = smoke().case(SHIPS, "identity", 0, validation=True)
+    kinds, densities = log_densities(held_out, held_out.roles.target)
+    known = np.isin(held_out.target_labels, kinds)
+    own = np.searchsorted(kinds, held_out.target_labels[known])
+    likely = {
+        t: np.mean([row[k] / t - np.logaddexp.reduce(row / t) for row, k in zip(densities[known], own, strict=True)])
+        for t in 2.0 ** np.arange(0, 8.5, 0.5)
+    }
+    metric = kind_ratio(one)
+    assert metric.temperature_ == max(likely, key=lambda t: likely[t])
+    assert metric.novelty == KindLikelihoodRatio().novelty
+    assert metric.kinds_.tolist() == sorted(set(one.domain.labels[one.roles.train].tolist()))
+    assert not set(held_out.roles.target.tolist()) & set(one.roles.target.tolist()), "chips of the test stay unseen"
+    wrong = one.domain.labels.copy()
+    wrong[one.roles.target] = "ferry"
+    blind = replace(one, domain=replace(one.domain, labels=wrong))
+    assert np.array_equal(kind_ratio(blind).score(one.target, one.target), metric.score(one.target, one.target))
+    assert RULES[KINDS](one, 0).to_json() == one.evaluate(metric).to_json()
+
+
+def test_where_kinds_are_unseen_there_is_nothing_to_temper_on() -> None:
+    one = case()
+    assert one.validation() is None
+    assert kind_ratio(one).temperature_ == KindLikelihoodRatio().temperature
+
+
+@pytest.mark.parametrize(("rule", "settings"), [(ADAPTED, AUTO), (DIFFERENCES_ADAPTED, AUTO_OF_DIFFERENCES)])
+def test_adaptation_by_kinds_and_by_differences_have_a_rule_each(rule: str, settings: AdaptationSettings) -> None:
+    one = case()
+    metric = adapt(one.source, one.target, method=settings, cluster_by=one.steady_target).metric
+    assert isinstance(metric, KindLikelihoodRatio if rule == ADAPTED else GaussianLikelihoodRatio)
+    assert RULES[rule](one, 0).to_json() == one.evaluate(metric).to_json()
 
 
 def test_kissme_is_the_corrected_equation_on_embeddings_as_they_are() -> None:

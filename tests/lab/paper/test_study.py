@@ -11,7 +11,7 @@ from tests.lab.paper.smoke import smoke
 from lookdown.evaluation import Evaluation, evaluate
 from lookdown.lab.paper import loss_comparison, study
 from lookdown.lab.paper.experiment import Experiment
-from lookdown.lab.paper.rules import COSINE, RULES
+from lookdown.lab.paper.rules import ADAPTED, COSINE, CPLFPA_AT_TEST, RULES
 from lookdown.lab.paper.tasks import SHIPS, UDA_MAR, Task
 from lookdown.losses import LOSSES
 
@@ -48,8 +48,11 @@ def test_a_network_that_is_fine_tuned_has_the_best_baseline_of_each_split_in_one
     wanted = [(loss, seed) for loss in ("identity", "unified", "glrt") for seed in experiment.each_seed]
     assert set(asked) == {*wanted, *((loss, seed) for seed, loss in enumerate(best))}
     assert found.by_test in ("best by validation", "identity")
-    verdict = study._verdict(found)
-    assert f"best baseline by validation, cosine ({', '.join(map(str, best))}): +" in verdict
+    for rule, whose in ((CPLFPA_AT_TEST, "the paper's"), (ADAPTED, "ours")):
+        verdict = study._verdict(found, rule)
+        assert verdict.startswith(f"GLRT {rule} ({whose}) against:")
+        assert f"best baseline by validation, cosine ({', '.join(map(str, best))}): +" in verdict
+        assert "GLRT, + GLRT at test: " in verdict
 
 
 def test_differences_are_paired_and_groups_are_drawn_once_for_all_seeds() -> None:

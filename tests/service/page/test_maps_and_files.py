@@ -44,7 +44,7 @@ def test_half_an_area_is_not_searched_with(opened: Opened, reading: PageServer) 
     assert text(page, "#filters-told") == "not background"
 
 
-def test_filters_narrow_the_search(opened: Opened, reading: PageServer) -> None:
+def test_where_narrow_the_search(opened: Opened, reading: PageServer) -> None:
     page = opened(reading)
     chip = search_tanker(page)
     where: dict[str, Any] = {}

@@ -113,7 +113,7 @@ def test_an_empty_gallery_says_what_to_do(opened: Opened, serving: Serving, tmp_
     assert page.locator("#choose").is_disabled()
 
 
-def test_filters_that_nothing_meets_say_so(opened: Opened, reading: PageServer) -> None:
+def test_where_that_nothing_meets_say_so(opened: Opened, reading: PageServer) -> None:
     page = opened(reading)
     search_tanker(page)
     page.fill("[name=since]", "2031-01-01")

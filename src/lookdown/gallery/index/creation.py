@@ -16,7 +16,7 @@ from lookdown.gallery.gallery import Gallery
 from lookdown.gallery.index.sources import ChipGroup, Cutting, Images, chip_groups
 from lookdown.gallery.scale.bucket import BucketLocation, table_address
 from lookdown.gallery.store.gallery_folder import GalleryFolder
-from lookdown.metrics import load_metric
+from lookdown.metrics import KindLikelihoodRatio, load_metric
 from lookdown.networks.network_folder import copy_network, fastest, fingerprint_at, list_exports
 from lookdown.progress import Progress, no_progress
 
@@ -43,7 +43,8 @@ def gallery_of_run(path: Path, run: Path, *, table: str | None = None) -> Galler
     if not (run / "metric" / "metric.json").is_file():  # written last
         raise GalleryError(f"{run} is not finished; continue with `lookdown train --resume {run}`")
     if not (path / "gallery.json").exists():
-        Gallery.create(path, fastest(run), load_metric(run / "metric"), about=f"trained in {run.name}", table=table)
+        metric, kinds = load_metric(run / "metric"), _kinds_in_use(run)
+        Gallery.create(path, fastest(run), metric, about=f"trained in {run.name}", kinds=kinds, table=table)
     gallery = Gallery.open(path, table=table)
     fingerprints = {fingerprint_at(run), *(export.fingerprint for export in list_exports(run).values())}
     if gallery.stats().embedder not in fingerprints:
@@ -54,6 +55,15 @@ def gallery_of_run(path: Path, run: Path, *, table: str | None = None) -> Galler
     with gallery.writing():
         copy_network(run, path)
     return gallery
+
+
+def _kinds_in_use(run: Path) -> KindLikelihoodRatio | None:
+    """Return the ratio of kinds of a run if it found the held-out chips better than the ratio of differences."""
+    if (run / "metric_in_use").read_text().strip() != "kinds":
+        return None
+    kinds = load_metric(run / "kinds")
+    assert isinstance(kinds, KindLikelihoodRatio)
+    return kinds
 
 
 def gallery_of_pretrained(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lookdown.errors import EngineError
 from lookdown.gallery.scale.milvus_server import MilvusServer
 from lookdown.gallery.search.engines.engine import Vectors
-from lookdown.gallery.search.where import Where
+from lookdown.gallery.search.filters import Where
 from lookdown.gallery.store.snapshot import BOUNDS, CategoricalColumn, FilterColumns
 from lookdown.gallery.store.timestamps import earliest, latest
 

@@ -22,7 +22,7 @@ from lookdown.gallery.search.engines.engine import (
     nearest_first,
     nothing,
 )
-from lookdown.gallery.search.where import Where
+from lookdown.gallery.search.filters import Where
 from lookdown.gallery.store.snapshot import FilterColumns, Rows
 from lookdown.metrics.inputs import as_count, as_number
 from lookdown.metrics.pairwise import half_squares

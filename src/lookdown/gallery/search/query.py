@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from lookdown.errors import InputError, UnsupportedOperationError
 from lookdown.gallery.search.engines.engine import Nearest, Vectors
+from lookdown.gallery.search.filters import Where
 from lookdown.gallery.search.overlap import merge_overlapping
 from lookdown.gallery.search.request import Examples, SearchRequest
 from lookdown.gallery.search.space import KindSpace, Probe, SearchSpace
-from lookdown.gallery.search.where import Where
 from lookdown.gallery.store.snapshot import Embeddings, Rows
 from lookdown.metrics import Metric
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lookdown.chips.pixels import Chip, fit_bands, read_chip, turned_squares
 from lookdown.errors import GalleryError, ImageError, InputError
 from lookdown.gallery.index.thumbnails import thumbnail
-from lookdown.gallery.search.where import Where
+from lookdown.gallery.search.filters import Where
 from lookdown.gallery.store.snapshot import Embeddings, Rows, Snapshot
 from lookdown.metrics import Metric
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lookdown.gallery.store.timestamps import parse_times
 
 if TYPE_CHECKING:
-    from lookdown.gallery.search.where import Where
+    from lookdown.gallery.search.filters import Where
     from lookdown.gallery.store.table import TableLocation
 
 __all__ = [

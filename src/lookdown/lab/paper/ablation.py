@@ -40,7 +40,8 @@ def make(experiment: Experiment, number: int) -> Page:
         cells = [spread([100 * getattr(one, measure) for one in evaluations]) for measure in Scores._fields]
         rows.append([name, *cells, *(percent(value) for value in theirs or (None,) * 3)])
     header = ("", "mAP", "R@50", "P@50", "paper: mAP", "R@50", "P@50")
-    caption = experiment.caption(task) + _trunk(experiment, task, trunk)
+    ours_last = " Every row but the last is the paper's; the last is ours, `lookdown.adapt` as it comes."
+    caption = experiment.caption(task) + _trunk(experiment, task, trunk) + ours_last
     return Page(f"Table {_roman(number)}: ablation on {task.name}", caption, [Table(header, rows)])
 
 

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lookdown.adaptation import AUTO, CPLFPA, AdaptationSettings, adapt
+from lookdown.adaptation import AUTO, AUTO_OF_DIFFERENCES, CPLFPA, AdaptationSettings, adapt
 from lookdown.adaptation.separation import choose_clusters
 from lookdown.adaptation.target_metric import normalizes
 from lookdown.adaptation.ward_tree import LEVELS
@@ -52,9 +52,10 @@ VARIANTS: dict[str, AdaptationSettings] = {
     "tree": AdaptationSettings(levels=LEVELS),
     "tree, centred": AdaptationSettings(levels=LEVELS, centred=True),
     "tree, centred, shrinkage by OAS": AdaptationSettings(levels=LEVELS, centred=True, shrinkage="auto"),
-    "tree, centred, shrinkage by OAS, each cluster alike (auto)": AUTO,
-    "auto, clustered again": replace(AUTO, rounds=2),
-    "auto, source worth 300 chips": replace(AUTO, source_chips=300),
+    "tree, centred, shrinkage by OAS, each cluster alike (auto of differences)": AUTO_OF_DIFFERENCES,
+    "auto of differences, clustered again": replace(AUTO_OF_DIFFERENCES, rounds=2),
+    "auto of differences, source worth 300 chips": replace(AUTO_OF_DIFFERENCES, source_chips=300),
+    "pseudo-kinds of the same clusters (auto)": AUTO,
 }
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
-from lookdown.adaptation import adapt
+from lookdown.adaptation import AUTO_OF_DIFFERENCES, adapt
 from lookdown.errors import LowRankWarning
 from lookdown.evaluation import evaluate
 from lookdown.metrics import Cosine, Euclidean, GaussianLikelihoodRatio, Metric
@@ -44,6 +44,8 @@ def run(source: NDArray[np.bool_], target: NDArray[np.bool_]) -> dict[str, float
                 ("K = 2 x classes", 2 * kinds),
             )
         },
+        "auto of differences, K = classes": adapt(ratio, X[target], clusters=kinds, method=AUTO_OF_DIFFERENCES).metric,
+        "auto of differences": adapt(ratio, X[target], method=AUTO_OF_DIFFERENCES).metric,
         "auto, K = classes": adapt(ratio, X[target], clusters=kinds).metric,
         "auto": adapt(ratio, X[target]).metric,
         "true labels (ceiling)": ceiling,

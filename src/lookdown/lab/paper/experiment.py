@@ -6,9 +6,11 @@ import os
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal, get_args
+
+import numpy as np
 
 from lookdown.chips.manifest import Manifest
 from lookdown.chips.prepare import prepare
@@ -142,7 +144,17 @@ class Experiment:
         trained = self.trained(task, recipe, trunk=trunk, validation=validation)
         embeddings = trained.embeddings(domain)
         source = fitted_ratio(embeddings[roles.train], domain.labels[roles.train], recipe)
-        return Case(domain, roles, embeddings, source, lambda: trained.steady_embeddings(domain, roles.target))
+        steady = partial(trained.steady_embeddings, domain, roles.target)
+        if validation:
+            return Case(domain, roles, embeddings, source, steady)
+        return Case(domain, roles, embeddings, source, steady, partial(self._validation_case, task, recipe, trunk))
+
+    def _validation_case(self, task: Task, recipe: Recipe, trunk: Trunk) -> Case | None:
+        """Return the case of a validation split, None where no kind of its target was trained on."""
+        labels = self.domain(task, trunk).labels
+        roles = self.roles(task, recipe.seed, validation=True)
+        known = np.isin(labels[roles.target], labels[roles.train]) & (labels[roles.target] != "")
+        return self.case_of(task, recipe, trunk=trunk, validation=True) if known.any() else None
 
     def trained(
         self, task: Task, recipe: Recipe, *, trunk: Trunk = "first", validation: bool = False

@@ -39,7 +39,7 @@ def make(experiment: Experiment, number: int) -> Page:
         f"{experiment.caption(task)} Every loss is trained from the same first stage with the same batches and number "
         "of updates; baselines are compared by the cosine. The base number of clusters K is that of the classes "
         "searched and one for the background; the second row of CPLFPA has the best of K - 3 to K + 3 on the "
-        "validation split, beside the paper's second row."
+        "validation split, beside the paper's second row. The last row is ours, `lookdown.adapt` as it comes."
     )
     return Page(
         f"Table {('IX', 'X', 'XI', 'XII')[number - 9]}: comparison on {task.name}", caption, [Table(header, rows)]

@@ -1,4 +1,4 @@
-"""How the embeddings of a network are compared at test time: ours, and the classical ways."""
+"""How the embeddings of a network are compared at test time: the paper's ways, ours, and the classical ones."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from lookdown.adaptation import CPLFPA, adapt
+from lookdown.adaptation import AUTO_OF_DIFFERENCES, CPLFPA, adapt
 from lookdown.errors import LowRankWarning
 from lookdown.evaluation import Evaluation, evaluate
 from lookdown.lab.paper.trained_network import Case
-from lookdown.metrics import Cosine, GaussianLikelihoodRatio
+from lookdown.metrics import Cosine, GaussianLikelihoodRatio, KindLikelihoodRatio
 from lookdown.metrics.inputs import unit
 
 __all__ = [
@@ -21,18 +21,22 @@ __all__ = [
     "CLASSICAL",
     "COSINE",
     "CPLFPA_AT_TEST",
+    "DIFFERENCES_ADAPTED",
+    "KINDS",
     "RATIO",
     "RULES",
     "WHITENED",
     "base_clusters",
+    "kind_ratio",
     "plda_scores",
 ]
 
 Array = NDArray[np.float64]
 Rule = Callable[[Case, int], Evaluation]  # of a case and a seed
 
-COSINE, RATIO, CPLFPA_AT_TEST = "cosine", "+ GLRT at test", "+ CPLFPA"
-ADAPTED, WHITENED = "+ adaptation", "+ target whitening"
+COSINE, RATIO, CPLFPA_AT_TEST = "cosine", "+ GLRT at test", "+ CPLFPA"  # the paper's
+KINDS, ADAPTED, DIFFERENCES_ADAPTED = "+ kinds at test", "+ adaptation", "+ adaptation of differences"  # ours
+WHITENED = "+ target whitening"
 
 
 def base_clusters(case: Case) -> int:
@@ -52,8 +56,36 @@ def _cplfpa(case: Case, seed: int) -> Evaluation:
     return case.evaluate(adapt(case.source, case.target, clusters=base_clusters(case), method=CPLFPA, seed=seed).metric)
 
 
+def _kinds(case: Case, seed: int) -> Evaluation:
+    return case.evaluate(kind_ratio(case))
+
+
+def kind_ratio(case: Case) -> KindLikelihoodRatio:
+    """Return the ratio of the kinds of the training chips, as sure as the validation split advises.
+
+    The temperature is chosen on a network that was trained on the training part of that split, and on other places of
+    its kinds. Where these are not in it, as in tasks of unseen classes, the temperature is the default.
+    """
+    held_out = case.validation()
+    temperature = KindLikelihoodRatio().temperature
+    if held_out is not None:
+        on = _fitted_kinds(held_out, temperature).temper(held_out.target, held_out.target_labels)
+        temperature = on.temperature_
+    return _fitted_kinds(case, temperature)
+
+
+def _fitted_kinds(case: Case, temperature: float) -> KindLikelihoodRatio:
+    train = case.roles.train
+    return KindLikelihoodRatio(temperature=temperature).fit(case.embeddings[train], case.domain.labels[train])
+
+
 def _adapted(case: Case, seed: int) -> Evaluation:
     return case.evaluate(adapt(case.source, case.target, cluster_by=case.steady_target, seed=seed).metric)
+
+
+def _differences_adapted(case: Case, seed: int) -> Evaluation:
+    by, method = case.steady_target, AUTO_OF_DIFFERENCES
+    return case.evaluate(adapt(case.source, case.target, method=method, cluster_by=by, seed=seed).metric)
 
 
 def _whitened(case: Case, seed: int) -> Evaluation:
@@ -141,7 +173,9 @@ RULES: dict[str, Rule] = {
     COSINE: _cosine,
     RATIO: _ratio,
     CPLFPA_AT_TEST: _cplfpa,
+    KINDS: _kinds,
     ADAPTED: _adapted,
+    DIFFERENCES_ADAPTED: _differences_adapted,
     WHITENED: _whitened,
 }
 CLASSICAL: dict[str, Rule] = {"LDA": _lda, "KISSME": _kissme, "PLDA": _plda}

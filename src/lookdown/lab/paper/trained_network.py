@@ -93,6 +93,7 @@ class Case:
     embeddings: Array  # of all chips of the domain
     source: Metric
     steady: Callable[[], Array]  # of the target, changing little with the heading; made when they are asked for
+    validation: Callable[[], Case | None] = lambda: None  # the same on a validation split that holds kinds of training
 
     @property
     def target(self) -> Array:

@@ -13,7 +13,7 @@ from lookdown.gallery.search.engines import in_memory
 from lookdown.gallery.search.engines.engine import Vectors
 from lookdown.gallery.search.engines.in_memory import ExactEngine, InMemoryEngine, Mask
 from lookdown.gallery.store.snapshot import Rows
-from lookdown.metrics import ranking
+from lookdown.metrics import pairwise
 
 Z = clustered(300, 4)
 MANY, QUERIES = clustered(2000), clustered(20, seed=1)
@@ -73,7 +73,7 @@ def exact(z: Vectors) -> ExactEngine:
 @pytest.mark.parametrize("share", [0.02, 0.6, 1])
 def test_blocks_do_not_show(rows: int, share: float, monkeypatch: Any) -> None:
     for name in ("_FEWEST_ROWS", "_MOST_ROWS"):
-        monkeypatch.setattr(ranking, name, rows)
+        monkeypatch.setattr(pairwise, name, rows)
     mask = share_of(len(MANY), share)
     for queries in (QUERIES[:1], QUERIES):
         for query, found in zip(queries, exact(MANY).nearest(queries, 50, keeping(mask)), strict=True):
@@ -81,7 +81,7 @@ def test_blocks_do_not_show(rows: int, share: float, monkeypatch: Any) -> None:
 
 
 def test_more_queries_than_are_compared_at_a_time(monkeypatch: Any) -> None:
-    monkeypatch.setattr(ranking, "_BLOCK_QUERIES", 7)
+    monkeypatch.setattr(pairwise, "_BLOCK_QUERIES", 7)
     for query, found in zip(QUERIES, exact(MANY).nearest(QUERIES, 5), strict=True):
         assert_all(found, brute_force(MANY, query), 5, rtol=1e-5)
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookdown.gallery.search.engines.engine import Nearest, Vectors, VectorStream
-from lookdown.gallery.search.where import Where
+from lookdown.gallery.search.filters import Where
 from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns
 
 Mask = NDArray[np.bool_]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lookdown.errors import InputError
 from lookdown.gallery.scale.milvus_server import MilvusServer
-from lookdown.gallery.search.where import Where
+from lookdown.gallery.search.filters import Where
 from lookdown.gallery.store.snapshot import FilterColumns, Rows
 from lookdown.metrics.inputs import refuse_non_finite
 from lookdown.metrics.pairwise import half_squares

@@ -20,7 +20,7 @@ from lookdown.gallery.search.engines.engine import (
     nearest_first,
     nothing,
 )
-from lookdown.gallery.search.where import Where
+from lookdown.gallery.search.filters import Where
 from lookdown.gallery.store.snapshot import FilterColumns, Rows
 from lookdown.metrics.inputs import Embeddings, as_count, as_number
 from lookdown.metrics.pairwise import best, half_squares, query_blocks, row_blocks, similarities

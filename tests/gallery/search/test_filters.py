@@ -16,7 +16,7 @@ import shapely
 import shapely.affinity
 
 from lookdown.errors import InputError
-from lookdown.gallery.search.where import Where
+from lookdown.gallery.search.filters import Where
 from lookdown.gallery.store.snapshot import CategoricalColumn, FilterColumns
 
 TEXTS = [
