@@ -9,8 +9,9 @@ import pytest
 from tests.adaptation.targets import k_means, kinds, on_sphere, ratio_matrix
 
 from lookdown.adaptation import CPLFPA, AdaptationSettings
+from lookdown.adaptation.adaptation_settings import AUTO
 from lookdown.adaptation.pseudo_labels import Covariances
-from lookdown.adaptation.target_metric import estimate, normalizes, target_clusters, weighting
+from lookdown.adaptation.target_metric import estimate, estimate_kinds, normalizes, target_clusters, weighting
 from lookdown.metrics import Cosine, Euclidean, GaussianLikelihoodRatio, Metric, MixtureLikelihoodRatio, PairMoments
 from lookdown.metrics.covariance import oas_shrinkage
 
@@ -161,3 +162,17 @@ def test_later_rounds_blend_in_the_source_too() -> None:
     so_far = of(PairMoments.of(X, k_means(X, 6).labels_))
     expected = k_means(estimate(old, settings, so_far).transform(X), 6).labels_
     np.testing.assert_array_equal(target_clusters(old, X, 6, settings, X).assign(X)[0], expected)
+
+
+@pytest.mark.parametrize(("empty", "novelty"), [(0, 0.1), (2, 0.1), (20, 20 / 48), (2000, 0.9)])
+def test_background_has_its_share_of_the_marks_among_what_is_of_no_kind(empty: int, novelty: float) -> None:
+    X, y = kinds(4, 7, seed=3)
+    rng = np.random.default_rng(0)
+    marked = np.concatenate([X, rng.normal(size=(empty, X.shape[1]))])
+    labels = np.r_[y, 4 + np.arange(empty)]
+    names = np.array(["barge", "ferry", "tanker", "tug"])
+    found = estimate_kinds(Cosine(), AUTO, None, PairMoments.of(marked, labels, normalize=True), names=names)
+    assert found.novelty == pytest.approx(novelty)
+    assert found.kinds_.tolist() == names.tolist()
+    assert found.predict_proba(marked[:28]).shape == (28, 4)
+    assert (found.predict(marked[:28]) == names[y]).mean() > 0.7

@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 # and the more of its chips may seem to be of none of the kinds. Each is a number divided by the labels of a kind.
 _TEMPERATURE, _TEMPERATURES = 20.0, (3.0, 10.0)
 _NOVELTY, _NOVELTIES = 0.6, (0.1, 0.3)
+_MOST_NOVELTY = 0.9  # where background is marked, its share of the marks, but not more
 
 
 def normalizes(source: Metric) -> bool:
@@ -105,6 +106,7 @@ def estimate_kinds(
         novelty, temperature = np.clip(_NOVELTY / each, *_NOVELTIES), np.clip(_TEMPERATURE / each, *_TEMPERATURES)
         names = labelled.classes if names is None else names
         background = labelled.classes[len(names) :]
+        novelty = max(novelty, min(len(background) / labelled.samples, _MOST_NOVELTY))
         metric = KindLikelihoodRatio(float(novelty), float(temperature), **parameters)
         metric.fit_moments(labelled, fallback=pseudo_kinds, background=background)
         metric.kinds_ = names
