@@ -402,9 +402,12 @@ def test_labels_alone_teach_where_clusters_cannot() -> None:
         "the source metric is blended with 24 true labels of 3 kinds, without clusters: 24"
     )
     assert not adapt(old, X, labels=np.where(np.arange(24) < 9, y, -1)).helped, "9 do not"
-    np.testing.assert_array_equal(
-        matrix(adaptation), estimate(old, AUTO, None, PairMoments.of(X, y, normalize=True)).matrix_
-    )
+    blend = estimate(old, AUTO, None, PairMoments.of(X, y, normalize=True)).matrix_
+    np.testing.assert_array_equal(matrix(adapt(old, X, labels=y, method=AUTO_OF_DIFFERENCES)), blend)
+    assert isinstance(adaptation.metric, KindLikelihoodRatio)
+    assert isinstance(adaptation.metric.fallback_, GaussianLikelihoodRatio)
+    np.testing.assert_array_equal(adaptation.metric.fallback_.matrix_, blend)
+    assert adaptation.metric.kinds_.tolist() == [0, 1, 2]
     kept(adapt(mixture_source := mixture(), X, labels=y), mixture_source, "too few")
 
 

@@ -40,7 +40,7 @@ def test_a_run_is_exported_and_the_next_commands_say_that_they_use_it(run: Path,
     assert "embedded by openvino" in shown.stderr
     assert "embedded by" not in shown.stdout
     as_json = json.loads(typed("evaluate", run, "--exported", "openvino", "--json"))
-    assert set(as_json["means"]) == {"cosine", "glrt"}
+    assert set(as_json["means"]) == {"cosine", "glrt", "kinds"}
 
 
 def test_json_has_what_was_measured(run: Path) -> None:

@@ -14,7 +14,7 @@ from lookdown.adaptation.k_means import SAMPLE_ROWS, all_alike
 from lookdown.adaptation.separation import ENOUGH, choose_clusters, separation, separation_of
 from lookdown.adaptation.shards import Shards
 from lookdown.adaptation.target import Basis, Target, checked_embeddings
-from lookdown.adaptation.target_metric import estimate, normalizes, target_clusters
+from lookdown.adaptation.target_metric import estimate, estimate_kinds, normalizes, target_clusters
 from lookdown.adaptation.ward_tree import TREE_ROWS
 from lookdown.errors import InputError, UnsupportedOperationError
 from lookdown.metrics import Metric, MixtureLikelihoodRatio
@@ -165,7 +165,9 @@ def _unclustered(target: Target, reason: str, apart: float = 0.0) -> Adaptation:
     source, labelled = target.source, target.labelled_moments()
     if labelled is not None and not isinstance(source, MixtureLikelihoodRatio):
         settings = replace(target.settings, ratio="differences", shrinkage=None)  # of clusters
-        metric = estimate(source, settings, None, labelled)
+        metric: Metric = estimate(source, settings, None, labelled)
+        if target.settings.ratio == "kinds":
+            metric = estimate_kinds(source, target.settings, None, labelled, names=target.names, fallback=metric)
         reason = f"the source metric is blended with {target.labels_in_words}, without clusters: {reason}"
         return Adaptation(metric, 0, target.well_labelled, reason, apart)
     reason = f"the source metric is kept: {reason}"

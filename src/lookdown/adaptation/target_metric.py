@@ -82,23 +82,25 @@ def estimate_kinds(
     labelled: PairMoments | None = None,
     cuts: NDArray[np.int64] | None = None,
     names: NDArray[Any] | None = None,
+    fallback: Metric | None = None,
 ) -> KindLikelihoodRatio:
     """Return the ratio of labelled kinds, of the pseudo-kinds of every cut, or of both; either may be missing.
 
     Where both are there, pseudo-kinds compare chips that are of none of the labelled kinds.
 
     names: of the labelled kinds 0, 1, ...; each class beyond them is a chip of background.
+    fallback: what compares chips of none of the labelled kinds where there are no pseudo-kinds.
     """
     parameters: dict[str, Any] = {
         "shrinkage": _parameters(source, settings)["shrinkage"],
         "weighting": weighting(source, settings),
         "normalize": normalizes(source),
     }
-    metric = pseudo_kinds = None
+    metric = None
     if pseudo is not None:
         cuts = np.arange(len(pseudo.classes))[None] if cuts is None else cuts
         partitions = [pseudo.regrouped(cut[pseudo.classes]) for cut in cuts]
-        metric = pseudo_kinds = KindLikelihoodRatio(0.0, settings.temperature, **parameters).fit_moments(*partitions)
+        metric = fallback = KindLikelihoodRatio(0.0, settings.temperature, **parameters).fit_moments(*partitions)
         if metric.names_kinds:
             del metric.kinds_  # one cut, whose clusters have no names either
     if labelled is not None:
@@ -108,7 +110,7 @@ def estimate_kinds(
         background = labelled.classes[len(names) :]
         novelty = max(novelty, min(len(background) / labelled.samples, _MOST_NOVELTY))
         metric = KindLikelihoodRatio(float(novelty), float(temperature), **parameters)
-        metric.fit_moments(labelled, fallback=pseudo_kinds, background=background)
+        metric.fit_moments(labelled, fallback=fallback, background=background)
         metric.kinds_ = names
     assert metric is not None
     metric.pseudo_labelled_ = True
