@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import lru_cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -85,3 +86,10 @@ def test_what_cannot_be_read_is_left_out_and_what_is_no_run_refused(tmp_path: Pa
     assert list(found.skipped) == [0]
     with pytest.raises(OutputError, match="is not a run of `lookdown train`"):
         adapt_run(tmp_path, world())
+
+
+def test_a_run_that_is_under_way_is_refused(tmp_path: Path) -> None:
+    shutil.copytree(trained(), tmp_path / "run")
+    (tmp_path / "run" / "metric" / "metric.json").unlink()
+    with pytest.raises(OutputError, match="is not finished; go on with `lookdown train --resume"):
+        adapt_run(tmp_path / "run", other_world())

@@ -35,6 +35,8 @@ def test_the_defaults_are_the_algorithm_of_the_paper() -> None:
         ({"full_rank": -0.1}, "full_rank must be at least 0 and below 1, got -0.1"),
         ({"softness": 1, "nearest": 0.5}, "exclude one another"),
         ({"softness": 1, "weighting": "classes"}, "soft clusters count by pairs"),
+        ({"ratio": "sums"}, "ratio must be 'differences' or 'kinds', got 'sums'"),
+        ({"ratio": "kinds", "source_chips": 9}, "omit them with ratio='kinds'"),
         ({"levels": (1, 4)}, "levels must be whole numbers from 2"),
         ({"levels": (4,), "nearest": 0.5}, "softness and nearest are for K-means"),
         ({"levels": (4,), "softness": 1}, "softness and nearest are for K-means"),

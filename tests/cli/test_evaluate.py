@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from lookdown.chips.manifest import Manifest
 from lookdown.cli import app
-from lookdown.errors import OutputError
+from lookdown.errors import InputError, OutputError
 from lookdown.evaluation import Evaluation
 from lookdown.training.train import train
 
@@ -66,3 +66,6 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, ["evaluate", str(tmp_path)])
     assert isinstance(shown.exception, OutputError)
     assert "is not a run of `lookdown train`" in str(shown.exception)
+    both = CliRunner().invoke(app, ["evaluate", str(tmp_path), "--metric", "kinds", "--adapted", str(tmp_path)])
+    assert isinstance(both.exception, InputError)
+    assert "give one of them" in str(both.exception)

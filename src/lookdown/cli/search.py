@@ -65,6 +65,8 @@ def search(
     from lookdown.gallery.results.write import check_path, write
     from lookdown.gallery.search.engines.engine import chosen_engine
 
+    if not examples and kind is None:
+        raise typer.BadParameter("give at least one, or --kind", param_hint="EXAMPLES")
     paths = {".csv": csv, ".geojson": geojson, ".parquet": geoparquet, ".html": html}
     files = {suffix: path for suffix, path in paths.items() if path is not None}
     for suffix, path in files.items():
