@@ -21,7 +21,7 @@ __all__ = ["cut", "table"]
 
 _GAP = 2  # columns of the terminal between two of the table
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT")
-_LEAST_WIDTH = {"id": 10, "label": 6, "kind": 10, "scene": 8, "time": 10}  # of names, which may be cut; numbers may not
+_LEAST_WIDTH = {"id": 10, "label": 6, "kind": 14, "scene": 8, "time": 10}  # of names, which may be cut; numbers may not
 _DROPPED = ("scene", "time", "merged", "kind", "label")  # in this order, where there is no room for all
 _ALWAYS = ("rank", "id", "score")
 
